@@ -1,4 +1,4 @@
-"""Measured tables with what a release predicts for them beside, as chapters show them."""
+"""Measured tables with what a release predicts for them beside, as pages show them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ __all__ = ["beside", "by_source"]
 _FIRST = 2  # the line of a file's first point, as a spreadsheet counts
 
 
-def beside(measured: str, *tables: str) -> pd.DataFrame:
+def beside(measured: str) -> pd.DataFrame:
     """Return the rows of a measured table that are predicted, with the columns of `predicted_NAME` beside them.
-
-    Other `tables` that name its rows come beside these, their name after that of each column; missing where they lack a
-    row.
 
     Examples
     --------
@@ -27,10 +24,7 @@ def beside(measured: str, *tables: str) -> pd.DataFrame:
     """
     said = load(f"predicted_{measured}").frame.set_index("row")
     rows = load(measured).frame.set_axis(range(_FIRST, _FIRST + len(load(measured).frame)))
-    found = said.join(rows)[[*rows.columns, *said.columns]]
-    for name in tables:
-        found = found.join(load(name).frame.set_index("row").add_suffix(f"_{name}"))
-    return found.reset_index(drop=True)
+    return said.join(rows)[[*rows.columns, *said.columns]].reset_index(drop=True)
 
 
 def by_source() -> pd.DataFrame:

@@ -10,7 +10,6 @@ from inference_math import door
 
 _NAMES = {
     "answers.deployment": "Case Plan plan",
-    "answers.frontier": "batches frontier",
     "answers.record": "Answer Record schema",
     "answers.sensitivity": "sensitivity sweep",
     "answers.text": "as_markdown",

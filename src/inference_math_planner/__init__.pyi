@@ -1,8 +1,6 @@
 from inference_math.optimiser.case import Case as Case
 from inference_math_planner.answers.deployment import Plan as Plan
 from inference_math_planner.answers.deployment import plan as plan
-from inference_math_planner.answers.frontier import batches as batches
-from inference_math_planner.answers.frontier import frontier as frontier
 from inference_math_planner.answers.record import Answer as Answer
 from inference_math_planner.answers.record import Record as Record
 from inference_math_planner.answers.record import schema as schema

@@ -13,14 +13,6 @@ def test_each_row_stands_beside_its_prediction():
     assert rows["used"].all()
     assert list(rows.columns) == [*measured.columns, *said.columns.drop("row")]
     assert rows["e2e_s"].tolist() == measured["e2e_s"][said["row"] - 2].tolist()
-    assert (rows["datasheet"] < rows["e2e_s"]).all()
-
-
-def test_other_tables_of_the_same_rows_come_beside_and_lack_some():
-    rows = beside("served", "peers_served")
-    assert len(rows) == len(load("predicted_served").frame)
-    assert rows["ttft_s_peers_served"].notna().any()
-    assert rows.loc[rows["drafts"] == "mtp", "ttft_s_peers_served"].isna().all()
 
 
 def test_sources_differ_by_more_than_their_intervals_hold_and_a_foreign_engine_s_spread_is_that():

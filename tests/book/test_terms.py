@@ -1,4 +1,4 @@
-"""Terms of the glossary are links where a chapter uses them first."""
+"""Terms of the glossary are links where a page of the handbook uses them first."""
 
 from __future__ import annotations
 

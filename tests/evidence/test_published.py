@@ -72,15 +72,6 @@ def test_offloaded_cache_comes_at_the_speed_of_pcie() -> None:
     assert ratio.iloc[-1] == pytest.approx(22, abs=0.1)
 
 
-def test_jax_book_reads_weights_and_caches_once_per_step() -> None:
-    table = load("jax_book").frame
-    bytes_read = 6.7 * table.batch + 26
-    np.testing.assert_allclose(table.step_ms, bytes_read / (8 * 0.82), atol=0.006)
-    model = MODELS["llama-13b"]
-    assert 8192 * model.kv_token("bf16") / 1e9 == pytest.approx(6.7, abs=0.02)
-    assert 2 * (model.n_params_total + model.lm_head_params) / 1e9 == pytest.approx(26, abs=0.3)
-
-
 def test_kv_tiers_are_those_of_eight_h100() -> None:
     tiers = load("kv_tiers").frame.set_index("tier")
     h100 = GPUS["h100-sxm"]

@@ -85,7 +85,7 @@ def test_a_third_that_shines_once_does_not_turn_two_round():
 
 @given(rates, st.lists(st.floats(0.1, 10), min_size=1, max_size=6))
 def test_an_error_common_to_all_cancels_in_the_mean(drawn, factors):
-    """The proposition of *Plan a deployment*: a factor that does not hang on what differs moves no loss and no lead."""
+    """A factor that does not hang on what differs moves no loss and no lead."""
     by = np.array(drawn).T
     plain, moved = of(*by), of(*(np.outer(factors, one).ravel() for one in by))
     assert moved["loss"] == pytest.approx(plain["loss"], abs=1e-9)

@@ -158,7 +158,7 @@ def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     key = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
     assert shipped[key].equals(found[key])
     assert np.allclose(shipped[["error", "ttft"]], found[["error", "ttft"]], rtol=0.02, equal_nan=True)
-    # The chapter on accuracy has the same points, group by group.
+    # The page on accuracy has the same points, group by group.
     groups = load("accuracy").frame.query("part == 'blind'").set_index(["model", "gpu", "engine", "weights", "drafts"])
     own = shipped[shipped["source"] == "set aside"].set_index(groups.index.names)
     for name, told in (("error", "e2e"), ("ttft", "ttft"), ("points", "points"), ("inside", "inside")):

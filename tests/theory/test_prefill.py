@@ -132,6 +132,16 @@ def test_a_pipeline_lies_between_its_limits(alpha, e, n_layers):
     assert t.speedup_pipelined(alpha=alpha, e=e, n_layers=1e9) == pytest.approx(layerwise, rel=1e-6)
 
 
+@given(alpha=share, e=st.floats(0.01, 100), n_layers=st.integers(1, 100))
+def test_the_simulated_pipeline_ends_when_the_theorem_says(alpha, e, n_layers):
+    """Layer by layer: loads follow each other, a compute waits for its own load and for the layer before."""
+    loaded = computed = 0.0
+    for _ in range(n_layers):
+        loaded += alpha / e / n_layers
+        computed = max(loaded, computed) + (1 - alpha) / n_layers
+    assert 1 / computed == pytest.approx(t.speedup_pipelined(alpha=alpha, e=e, n_layers=n_layers), rel=1e-9)
+
+
 @given(alpha=inner, e=acceleration)
 def test_overlap_gains_at_most_two(alpha, e):
     gain = t.pipelining_gain(alpha=alpha, e=e)

@@ -1,4 +1,4 @@
-"""How far predictions are from measurements: each public set beside a unit's numbers, and what each term is worth.
+"""How far predictions are from measurements: each public set beside a unit's numbers.
 
 Splitwise, ML.ENERGY and what others published belong to calibration, silybench to validation: nothing in the package
 is fitted to it.
@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
-from inference_math import theory
 from inference_math.evidence import load
 from inference_math.simulate import Chunked, Steps, benchmark
 from inference_math.unit import Unit
@@ -24,7 +22,7 @@ from inference_math_bench.lab.experiments.bench import N_IN, N_OUT
 from inference_math_planner.calibrate.files import Runs
 
 __all__ = [
-    "LADDER", "coverage", "ladder", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
+    "coverage", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
     "silybench_tails", "splitwise", "watched_loops",
     "watched_results",
 ]  # fmt: skip
@@ -224,44 +222,3 @@ def _interval(unit: Unit, ask: Any, level: float, **sizes: float) -> tuple[Any, 
     inputs: dict[str, str | float] = {"engine": unit.engine, "kind": unit.kind, "gpu": unit.gpu.name, "tp": unit.tp}
     wide = unit.calibration.spread_for(**inputs, **sizes) / unit.calibration.spread
     return unit.spread(ask, level, draws=64, wide=wide)
-
-
-# From the talk's plain equation to the unit's own, one repair after the other; each keeps those before it.
-LADDER = (
-    "the talk, datasheet rates",
-    "the talk, fitted rates",
-    "+ mean context in ΔH",
-    "+ ΔP without the weight read",
-    "+ a decode's own compute",
-    "+ both in quadrature",
-)
-
-
-def ladder(unit: Unit, n_in: float, n_out: float, users: ArrayLike) -> dict[str, object]:
-    """Return the end-to-end latency by each form of `LADDER`, in seconds.
-
-    The first form is C13 and C14 as printed, with peak rates and a KV read at the prompt's length; the fifth adds
-    what a decode's own compute takes (z = 1); the last is `Unit.e2e`.
-    """
-    work = Workload(n_in, n_out)
-    costs = unit.costs(work)
-    at_prompt = costs.cache_read * n_in / theory.mean_context(n_in=n_in, n_out=n_out, cv=0)
-    alone = float(unit.prefill_time(n_in))
-    bare = float(costs.t_w)
-    limit = unit.at_datasheet
-    peak = limit.costs(work)
-    forms = (
-        (limit.prefill_time(n_in), peak.t_w, peak.cache_read * n_in / (n_in + n_out / 2), 0.0),
-        (alone, bare, at_prompt, 0.0),
-        (alone, bare, costs.cache_read, 0.0),
-        (alone - bare, bare, costs.cache_read, 0.0),
-        (alone - bare, bare, costs.cache_read, costs.T_decode),
-    )
-    found = {}
-    for name, (prefill, t_w, read, own) in zip(LADDER, forms, strict=False):
-        ttft = alone if name != LADDER[0] else limit.prefill_time(n_in)
-        step = t_w + read + own
-        increment = theory.delta_p(ttft_1=prefill, n_out=n_out) + read + own
-        mean = theory.expected_ttft(B=users, n_out=n_out, ttft_1=ttft)
-        found[name] = mean + (n_out - 1) * (step + (np.asarray(users) - 1) * increment)
-    return found | {LADDER[-1]: unit.e2e(work, users)}

@@ -10,7 +10,6 @@ one's file, as a spreadsheet counts: the first point stands in row 2.
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -19,30 +18,23 @@ from typing import Any
 
 import accuracy
 import arrivals
-import from_operators
-import numpy as np
 import pandas as pd
 import scores
 import served
 import splits
 import support
-import transfer
 from scipy.optimize import brentq
 from tables import write
 
 from inference_math.evidence import load
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import Calibration
 from inference_math.unit.front import front_of
 from inference_math_planner import calibrate
-from inference_math_planner.calibrate.files import Runs
 
 DIGITS = 6
 FIRST = 2  # the row of a file's first point
 KEPT = 24  # runs of a profile
 VERSIONS = ("0.17.0", "0.19.0")  # of vLLM, of which one model's points are
-THINNED = 6  # of composed steps each so many-th is drawn
-SEEDS = 12
 
 
 def main() -> None:
@@ -106,81 +98,22 @@ def queue_times() -> pd.DataFrame:
     return pd.concat(tables)[["links", "model", "time", "mean", *names]].rename(columns=names)
 
 
-@cache
-def _profile(fitted: str) -> calibrate.Profile:
-    return calibrate.fit((accuracy.qwen()[fitted], accuracy.silybench_runs(fitted, KEPT)))
-
-
 def silybench() -> pd.DataFrame:
-    """Return what is predicted for the used points of `silybench`: by each form, and by profiles of some of them."""
-    zero_shot = Calibration.zero_shot("vllm")
-    zero = accuracy.silybench(accuracy.qwen())
-    of_011 = transfer.requests(zero_shot.coefficients).set_index(["engine", "version"])["seconds"]["vllm", "0.11"]
-    release = replace(zero_shot, coefficients=replace(zero_shot.coefficients, per_sequence_overhead=float(of_011)))
+    """Return what is predicted for the used points of `silybench`: as shipped, and by a profile."""
     tables = []
     for precision, other in (("bf16", "fp8"), ("fp8", "bf16")):
         runs = accuracy.silybench_runs(precision)
-        chosen = accuracy.silybench_runs(precision, KEPT).table["source"]
-        crossed, own = (accuracy.qwen(_profile(name).calibration)[precision] for name in (other, precision))
-        forms = {
-            "e2e": accuracy.qwen()[precision],
-            "kernels": accuracy.qwen(zero_shot.kernels)[precision],
-            "vllm_011": accuracy.qwen(release)[precision],
-            "profile": crossed,
-            "own": own,
-            "anchored": calibrate.anchored(crossed, runs),
-        }
-        said = {name: accuracy.silybench({precision: unit}) for name, unit in forms.items()}
+        fitted = calibrate.fit((accuracy.qwen()[other], accuracy.silybench_runs(other, KEPT)))
+        shipped, crossed = (
+            accuracy.silybench({precision: units[precision]})
+            for units in (accuracy.qwen(), accuracy.qwen(fitted.calibration))
+        )
+        assert (shipped["measured"].to_numpy() == runs.table["e2e"].to_numpy()).all()
         table = pd.DataFrame({"row": [int(source.partition("#")[2]) for source in runs.table["source"]]})
-        assert (said["e2e"]["measured"].to_numpy() == runs.table["e2e"].to_numpy()).all()
-        for name, frame in said.items():
-            table[name] = frame["predicted"]
-            if name in ("e2e", "profile", "own"):
-                table[f"{name}_low"], table[f"{name}_high"] = frame["low"], frame["high"]
-        table.loc[runs.table["source"].isin(chosen), ["own", "own_low", "own_high"]] = np.nan
-        alone = forms["kernels"]
-        sizes = runs.table[["n_in", "n_out", "concurrency"]].itertuples(index=False)
-        ladder = pd.DataFrame([accuracy.ladder(alone, *size) for size in sizes])
-        tables.append(table.assign(**{f"talk_{i}": ladder[name] for i, name in enumerate(accuracy.LADDER[:-1])}))
-    tails = accuracy.silybench_tails(accuracy.qwen())
-    found = pd.concat(tables, ignore_index=True)
-    return found.assign(datasheet=zero["datasheet"], ttft_p95=tails["ttft"], tpot_p95=tails["tpot"])
-
-
-def profiles() -> pd.DataFrame:
-    """Return what profiles of silybench's runs found, and how far off others of a few runs are on the other precision.
-
-    `runs` are "24 spread", with the value and standard deviation of each coefficient; "24 at random", and "8 of two
-    lengths", with the error on all points of the other precision.
-    """
-    rows: list[dict[str, object]] = []
-    for fitted in ("fp8", "bf16"):
-        found = _profile(fitted).calibration
-        rows += [
-            {"fitted": fitted, "runs": f"{KEPT} spread", "number": 0, "name": name,
-             "value": getattr(found.coefficients, name), "sd": found.sd(name)}
-            for name in calibrate.PROFILED
-        ]  # fmt: skip
-    everything = accuracy.silybench_runs("fp8")
-    for seed in range(SEEDS):
-        some = everything.table.sample(KEPT, random_state=seed).reset_index(drop=True)
-        rows.append(_tried("fp8", f"{KEPT} at random", seed, some))
-    shapes = everything.table[["n_in", "n_out"]].drop_duplicates().to_numpy().tolist()
-    for fitted in ("fp8", "bf16"):
-        table = accuracy.silybench_runs(fitted).table
-        for number, pair in enumerate(itertools.combinations(shapes, 2)):
-            lengths = np.array([row in pair for row in table[["n_in", "n_out"]].to_numpy().tolist()])
-            some = table[table["concurrency"].isin([1, 4, 16, 64]) & lengths].reset_index(drop=True)
-            rows.append(_tried(fitted, "of two lengths", number, some))
-    return pd.DataFrame(rows)
-
-
-def _tried(fitted: str, runs: str, number: int, some: pd.DataFrame) -> dict[str, object]:
-    """Return the row of a profile of some runs of one precision: its mean error on the other."""
-    tested = {"fp8": "bf16", "bf16": "fp8"}[fitted]
-    found = calibrate.fit((accuracy.qwen()[fitted], Runs(some, accuracy.silybench_runs(fitted).unusable)))
-    error = accuracy.mape(accuracy.silybench({tested: accuracy.qwen(found.calibration)[tested]}))
-    return {"fitted": fitted, "runs": runs, "number": number, "name": "error", "value": error}
+        ends = {"e2e": "predicted", "e2e_low": "low", "e2e_high": "high"}
+        table = table.assign(**{name: shipped[column] for name, column in ends.items()})
+        tables.append(table.assign(profile=crossed["predicted"]))
+    return pd.concat(tables, ignore_index=True)
 
 
 def mlenergy() -> pd.DataFrame:
@@ -192,49 +125,10 @@ def mlenergy() -> pd.DataFrame:
     )
 
 
-def splitwise() -> pd.DataFrame:
-    """Return what is predicted for the rows of `splitwise_llama2_70b`: prefills and steps."""
-    found = accuracy.splitwise(0.9)
-    tables = []
-    for phase, name in (("prefill", "prefill"), ("decode", "step")):
-        rows = found[found["phase"] == phase].reset_index(drop=True)
-        assert (rows["measured"].to_numpy() == load("splitwise_llama2_70b").frame[f"{name}_ms"].to_numpy() / 1e3).all()
-        tables.append(rows[["predicted", "low", "high"]].set_axis([name, f"{name}_low", f"{name}_high"], axis=1))
-    table = pd.concat(tables, axis=1)
-    return table.assign(row=table.index + FIRST)[["row", *table.columns]]
-
-
-def published() -> pd.DataFrame:
-    """Return what is predicted for numbers that SARATHI and vLLM published."""
-    return accuracy.published(0.9)
-
-
 def loops() -> pd.DataFrame:
     """Return what is predicted for the closed loops of our own vLLM, and what the laboratory's law said before."""
     columns = ["quantity", "users", "measured", "predicted", "low", "high", "law", "ratio"]
     return accuracy.watched_loops()[columns].sort_values(["quantity", "users"])
-
-
-def operators() -> pd.DataFrame:
-    """Return the error of the fitted form on composed steps of vLLM's kernels, each `THINNED`-th of them."""
-    steps = from_operators.fit(_composed()).steps
-    columns = ["phase", "tp", "batch", "context", "n_in", "error"]
-    return steps[columns].assign(error=steps["error"].round(4)).iloc[::THINNED]
-
-
-def operators_left_out() -> pd.DataFrame:
-    """Return the coefficients of fits to composed steps without each model ("" without none), and the error on it."""
-    steps = _composed()
-    found = from_operators.fit(steps)
-    whole = {name: getattr(found.coefficients, name) for name in from_operators.FITTED}
-    others = from_operators.left_out(steps, "model").assign(points=steps.groupby("model", sort=False).size().to_numpy())
-    table = pd.concat([pd.DataFrame([{"model": "", **whole, "mape": found.mape, "points": len(steps)}]), others])
-    return table.rename(columns={"mape": "error"})[["model", "points", *from_operators.FITTED, "error"]]
-
-
-@cache
-def _composed() -> pd.DataFrame:
-    return from_operators.composed_steps(engines=["vllm"])
 
 
 def profiled() -> pd.DataFrame:
@@ -292,21 +186,14 @@ def split_gains() -> pd.DataFrame:
     return found.assign(near=_flags(found["near"]))
 
 
-def requests() -> pd.DataFrame:
-    """Return what each generation of an engine adds to a layer for each request."""
-    return transfer.requests(Calibration.zero_shot("vllm").coefficients)
-
-
 def _flags(values: pd.Series[bool]) -> Any:
     return values.map({True: "true", False: "false"})
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "served": served_points, "served_elsewhere": elsewhere, "queue_runs": queue_runs, "queue_times": queue_times,
-    "silybench": silybench, "profiles": profiles, "mlenergy": mlenergy, "splitwise_llama2_70b": splitwise,
-    "published": published, "loops": loops, "operators": operators, "operators_left_out": operators_left_out,
-    "profiled": profiled, "repeats": repeats, "fronts": fronts, "stands": stands, "split_gains": split_gains,
-    "requests": requests,
+    "silybench": silybench, "mlenergy": mlenergy, "loops": loops, "profiled": profiled, "repeats": repeats,
+    "fronts": fronts, "stands": stands, "split_gains": split_gains,
 }  # fmt: skip
 
 

@@ -15,9 +15,9 @@ from inference_math.optimiser.draws import fixed, interval, mean_of, median
 from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.types import Solution, StoreGain, Swing
 from inference_math.unit.asked import NEARLY, computed_tokens, crowded, target_of
-from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch, mean_seen, round_trip
+from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
 from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
-from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Step, StepCosts, Target
+from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target
 from inference_math.workload.requests import Work
 
 concurrent_prefills, delta_p = theory.concurrent_prefills.plain, theory.delta_p.plain
@@ -63,16 +63,6 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
         "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
         "memory": target["places"],
     }
-
-
-def batch_curve(asked: Asked, step: Step, sizes: list[int]) -> list[list[float]]:
-    """Return (tokens/s of a user, tokens/s of a GPU) for each batch, aggregated."""
-    unit, n_out, steps = asked["unit"], asked["work"]["n_out"], target_of(asked)["steps"]
-    curve = []
-    for B in sizes:
-        per_gpu = B * n_out / round_trip(step, B, steps) / unit["gpus"]
-        curve.append([unit["gives"] / mean_seen(step, B, steps, 0), per_gpu])
-    return curve
 
 
 def usd_per_million(gpus: float, price: float, tokens: float) -> float:

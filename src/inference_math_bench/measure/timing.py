@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
 
 from inference_math.workload.points import Point, shuffled
 
-__all__ = ["Clock", "Sample", "rounds", "runs", "sample"]
+__all__ = ["Clock", "Sample", "rounds", "sample"]
 
 # Short: what moves in minutes shows between rounds, and a second round says more than a second's repeats.
 _WARM_UP, _WARM_SECONDS = 1, 0.05  # clocks and power of a short run come from what ran before
@@ -62,21 +61,6 @@ def sample(clock: Clock, run: Callable[[], Any]) -> Sample:
         found.append(seconds)
     low, median, high = np.quantile(found, (0.25, 0.5, 0.75)).tolist()
     return Sample(median, low, high, len(found))
-
-
-def runs(seconds: float) -> int:
-    """Return how often `sample` runs what takes `seconds`, warm-up and repeats together.
-
-    Examples
-    --------
-    >>> runs(1.0), runs(0.01)
-    (6, 20)
-    """
-
-    def until(full: float, fewest: int) -> int:
-        return max(fewest, min(_MOST, ceil(full / seconds)))
-
-    return until(_WARM_SECONDS, _WARM_UP) + until(_SECONDS, _FEWEST)
 
 
 def rounds(

@@ -10,7 +10,7 @@
   entries (`citing`).
 * A notebook's outputs become numbered equations, figures and live figures, and its links a page's (`outputs`); another
   chapter's figure is shown small (`thumbnails`).
-* The first of each of the glossary's terms in a chapter is a link with its definition (`terms`).
+* The first of each of the glossary's terms in a page of the handbook is a link with its definition (`terms`).
 * On paper live figures are pictures (`pictures`).
 * Every page carries the book's version and the digest of its data (`assets`).
 * The site's root leads to the book, and an address that is not there says so (`entrance`).

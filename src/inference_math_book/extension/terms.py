@@ -1,4 +1,4 @@
-"""Terms of the glossary where a chapter uses them first: a link, with the definition to read by pointing at it."""
+"""Terms of the glossary, where a page of the handbook uses them first: links that tell the definition to a pointer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["link_terms"]
 
 GLOSSARY = "book/reference/glossary"
-CHAPTERS = ("prefill", "interference", "architectures", "predictions", "laboratory")
+HANDBOOK = "book/handbook/"
 # Text inside of these is a name, a link or a heading, or stands elsewhere than in the flow of the text.
 ELSEWHERE = (
     nodes.reference, nodes.title, nodes.literal, nodes.caption, nodes.math, nodes.raw, nodes.term, nodes.footnote,
@@ -29,8 +29,8 @@ class Term(NamedTuple):
 
 
 def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Make links of the first of each term in the paragraphs of a chapter (`doctree-resolved`)."""
-    if app.builder.format != "html" or docname.split("/")[1:2] not in [[name] for name in CHAPTERS]:
+    """Make links of the first of each term in the paragraphs of a page (`doctree-resolved`)."""
+    if app.builder.format != "html" or not docname.startswith(HANDBOOK):
         return
     terms = glossary(app)
     pattern = pattern_of(list(terms))

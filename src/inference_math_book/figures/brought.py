@@ -25,7 +25,7 @@ from inference_math_planner.fleets import stored
 from inference_math_planner.fleets.loops import loop
 from inference_math_planner.fleets.turns import Turns
 
-__all__ = ["crowded", "crowded_live", "gain_live", "gains", "said_and_measured", "token_times"]
+__all__ = ["crowded", "crowded_live", "gains", "said_and_measured", "token_times"]
 
 _CLOSE = 0.25  # of the size of a gain
 _DATUM = re.compile(r"datum\.(\w+)")
@@ -211,38 +211,6 @@ def crowded(
     axes[2].set_yscale("log")
     axes[0].legend(fontsize=7)
     return frame
-
-
-def gain_live() -> Any:
-    """Return the live chart of what a store brings, against the share of a prompt that it finds."""
-    names = {"missed", "missed_without", "loaded", "e", "write", "prompt_share", "left"}
-    left = to_vega(prefill_left.expr, datum=names)
-    gain = to_vega(store_gain.expr, datum=names)
-    steps = {
-        "found": "datum.i / 100",
-        "missed_without": "1 - hbm",
-        "missed": "1 - max(datum.found, hbm)",
-        "prompt_share": "psi",
-    }
-    chart = alt.Chart(alt.sequence(0, 100, 1, as_="i"))
-    for name, formula in steps.items():
-        chart = chart.transform_calculate(**{name: formula})
-    for label, loaded, fast, write in (
-        ("loads and writes for nothing", "0", "1", "0"),
-        ("with this path", "max(datum.found - hbm, 0)", "e", "w"),
-    ):
-        chart = chart.transform_calculate(loaded=loaded).transform_calculate(e=fast).transform_calculate(write=write)
-        chart = chart.transform_calculate(left=left)
-        chart = chart.transform_calculate(**{label: gain})
-    chart = chart.transform_calculate(per_cent="100 * datum.found").transform_filter("datum.found >= hbm")
-    x = alt.X("per_cent:Q", title="prompt tokens found, by HBM and store (%)", scale=alt.Scale(domain=[0, 100]))
-    y = alt.Y("gain:Q", title="rate over that without the store (no unit)")
-    return compared(chart, ["loads and writes for nothing", "with this path"], "path", x, y).add_params(
-        explore.named_slider("psi", "prompts' share of the engine's time, ψ", 0.5, 0, 0.95, 0.01),
-        explore.named_slider("hbm", "found by HBM alone", 0.6, 0, 0.95, 0.01),
-        explore.named_slider("e", "loading: times as fast as computing, e", 10, 0.25, 50, 0.25),
-        explore.named_slider("w", "storing a token over computing it, ω", 0.2, 0, 4, 0.05),
-    )
 
 
 def crowded_live(costs: Mapping[str, float]) -> Any:

@@ -1,4 +1,4 @@
-"""What the field runs: KV bytes of a request, experts that a step reads, errors by family, queues, served splits.
+"""What the field runs: experts that a step reads, queues, served splits.
 
 Drawn on given axes; every function returns the numbers it drew.
 """
@@ -12,27 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from inference_math import catalogue
 from inference_math.unit import Unit
 from inference_math.unit.steps import unread
 from inference_math_book.colours import COLOURS
 
-__all__ = ["chosen_weights", "errors_by_family", "kv_of_a_request", "queues", "split_gains"]
+__all__ = ["chosen_weights", "queues", "split_gains"]
 
 _MARKS = "os^Dvx*+"
-
-
-def kv_of_a_request(ax: Axes, names: Sequence[str], precision: str = "bf16") -> pd.DataFrame:
-    """Draw the gigabytes that a request holds against its length, a line for each model."""
-    tokens = np.geomspace(64, 131_072, 60)
-    tables = []
-    for name, colour in zip(names, COLOURS, strict=False):
-        held = np.asarray(catalogue.model(name).kv_bytes(tokens, precision)) / 1e9
-        ax.loglog(tokens, held, color=colour, label=name)
-        tables.append(pd.DataFrame({"model": name, "tokens": tokens, "gigabytes": held}))
-    ax.set(xlabel="tokens of a request", ylabel="GB of memory")
-    ax.legend(fontsize=9)
-    return pd.concat(tables, ignore_index=True)
 
 
 def chosen_weights(ax: Axes, units: Mapping[str, Unit]) -> pd.DataFrame:
@@ -48,21 +34,6 @@ def chosen_weights(ax: Axes, units: Mapping[str, Unit]) -> pd.DataFrame:
     ax.set(xlabel="tokens in a step", ylabel="weights that the step reads (%)", ylim=(0, 104))
     ax.legend(fontsize=9)
     return pd.concat(tables, ignore_index=True)
-
-
-def errors_by_family(ax: Axes, table: pd.DataFrame) -> pd.DataFrame:
-    """Draw predicted over measured e2e against the users, a colour for each model and weights; bands of 20 %."""
-    frame = table.assign(ratio=table["e2e"] / table["e2e_s"])
-    groups = frame.groupby(["model", "weights", "engine", "gpu"], sort=True)
-    for number, (key, rows) in enumerate(groups):
-        colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
-        label = "{} {}, {} on {}".format(*key)
-        ax.plot(rows["users"], rows["ratio"], mark, color=colour, markersize=4, alpha=0.7, label=label)
-    for level, style in ((1.0, "-"), (0.8, ":"), (1.2, ":")):
-        ax.axhline(level, color="black", linewidth=0.9, linestyle=style)
-    ax.set(xscale="log", yscale="log", xlabel="users at once", ylabel="predicted over measured e2e")
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return frame[["model", "weights", "engine", "gpu", "users", "ratio"]]
 
 
 def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:

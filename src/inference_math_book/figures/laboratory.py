@@ -32,10 +32,8 @@ __all__ = [
     "pairs",
     "parts",
     "pools",
-    "queue",
     "reuse",
     "store",
-    "store_points",
 ]
 
 OVERLAPS = {"": "nothing hides", "quadrature": "quadrature", "serial-kv": "serial KV", "full": "full overlap"}
@@ -250,17 +248,6 @@ def store(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame, layerwise: bool, n_
     return rows
 
 
-def store_points(ax: Axes, table: pd.DataFrame, n_in: int, layerwise: bool = True) -> pd.DataFrame:
-    """Add what vLLM did with a store to a figure of the law: crosses layer by layer, rings for everything first."""
-    rows = _of(table, "store", "speedup", what="load", layerwise=layerwise).assign(share=lambda t: t.stored / n_in)
-    for colour, e in zip(COLOURS, sorted(rows.e.unique()), strict=False):
-        one = rows[rows.e == e]
-        ax.plot(one.share, one.found, "x" if layerwise else "o", color=colour, markersize=5, fillstyle="none")
-    kind = "vLLM, layer by layer" if layerwise else "vLLM, everything first"
-    ax.plot([], [], "x" if layerwise else "o", color="black", markersize=5, fillstyle="none", label=kind)
-    return rows[["e", "share", "found"]]
-
-
 def chunked(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame, quantity: str, n_out: int) -> pd.DataFrame:
     """Draw a quantity by the token budget of a step, with what three models of overlap say."""
     scale, unit = (_MS, "ms") if quantity in ("tpot", "gap_p99", "ttft") else (1.0, "tokens/s")
@@ -296,15 +283,6 @@ def pools(ax: Axes, table: pd.DataFrame, n_out: int) -> pd.DataFrame:
         drawn += [tpot.reset_index(), rate.reset_index()]
     ax.set(title=f"{n_out} tokens out", xlabel="mean TPOT (ms)")
     return pd.concat(drawn)
-
-
-def queue(table: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and P90 of the TTFT in an open loop: law and vLLM, in milliseconds."""
-    rows = analysis.expanded(table, "open")
-    rows = rows[rows.quantity.isin(["ttft", "ttft_p90"])]
-    shown = rows[["load", "cv", "quantity"]].rename(columns={"cv": "variation of arrivals"})
-    shown["law (ms)"], shown["vLLM (ms)"] = _MS * rows.predicted, _MS * rows.predicted * rows.ratio
-    return shown.sort_values(["quantity", "load", "variation of arrivals"]).reset_index(drop=True)
 
 
 def agreement(table: pd.DataFrame, rows: Mapping[str, tuple[str, str]]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""A GPU's own measurement: lines of steps and prompts, mixed steps and three models, loaded prefixes.
+"""A GPU's own measurement: mixed steps and three models, loaded prefixes.
 
 Drawn on given axes; every function returns the numbers it drew. Where a step or a load was not measured, its models
 stand alone.
@@ -16,7 +16,7 @@ from inference_math import theory
 from inference_math_book.colours import COLOURS
 from inference_math_planner.calibrate.schedules import OVERLAPS
 
-__all__ = ["mixed_steps", "prefix_loads", "steps_and_prompts"]
+__all__ = ["mixed_steps", "prefix_loads"]
 
 _SCHEDULES = {
     "measured": ("o", "measured"),
@@ -25,31 +25,6 @@ _SCHEDULES = {
 }
 _NAMES = {"none": "none: all adds", "serial_kv": "serial KV", "full": "full overlap"}
 _STYLES = {"none": "-", "serial_kv": "--", "full": ":"}  # as the live figures have them
-
-
-def steps_and_prompts(axes: Sequence[Axes], points: pd.DataFrame) -> pd.DataFrame:
-    """Draw decode steps by batch, prompts by length, and each point's distance from its line, on three axes.
-
-    `points` are those of `calibrate.from_kernels.lines`.
-    """
-    left, middle, right = axes
-    decode, prompt = points[points["what"] == "decode"], points[points["what"] == "prefill"]
-    for (context, rows), colour in zip(decode.groupby("context"), COLOURS, strict=False):
-        ordered = rows.sort_values("decodes")
-        left.plot(ordered["decodes"], 1e3 * ordered["seconds"], "o", color=colour, markersize=4)
-        left.plot(ordered["decodes"], 1e3 * ordered["line"], color=colour, linewidth=1.2, label=f"context {context:,}")
-        right.plot(ordered["seconds"] * 1e3, 100 * ordered["error"], "o", color=colour, markersize=4)
-    ordered = prompt.sort_values("tokens")
-    middle.plot(ordered["tokens"], 1e3 * ordered["seconds"], "s", color="black", markersize=4)
-    middle.plot(ordered["tokens"], 1e3 * ordered["line"], color="black", linewidth=1.2)
-    right.plot(1e3 * ordered["seconds"], 100 * ordered["error"], "s", color="black", markersize=4, label="prompts")
-    left.set(xlabel="batch (requests)", ylabel="decode step (ms)", ylim=(0, None))
-    middle.set(xlabel="prompt (tokens)", ylabel="prefill (ms)", ylim=(0, None))
-    right.set(xlabel="step or prefill (ms)", ylabel="line against point (%)", xscale="log")
-    right.axhline(0, color="black", linewidth=0.8)
-    left.legend(fontsize=8)
-    right.legend(fontsize=8)
-    return points[["what", "decodes", "context", "tokens", "seconds", "line", "error"]]
 
 
 def mixed_steps(axes: Sequence[Axes], steps: pd.DataFrame) -> pd.DataFrame:

@@ -1,21 +1,17 @@
-"""Where ΔP and ΔH weigh the same, by model, GPU, prompt and output, drawn on given axes.
+"""The output length at which ΔP and ΔH weigh the same, by model and GPU, drawn on given axes.
 
 Every function that draws returns the numbers it drew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import catalogue, theory
-from inference_math_book.colours import COLOURS
-from inference_math_book.figures.style import label_line
 
-__all__ = ["break_even_map", "break_even_outputs", "regime_lines"]
+__all__ = ["break_even_map", "break_even_outputs"]
 
 
 def break_even_outputs() -> pd.DataFrame:
@@ -55,27 +51,3 @@ def break_even_map(ax: Axes, precision: str = "bf16") -> pd.DataFrame:
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     return grid.reset_index()
-
-
-def regime_lines(ax: Axes, models: Sequence[str], gpu: str, precision: str) -> pd.DataFrame:
-    """Draw, over prompt and output length, the line on which ΔP = ΔH for each model; below it prefill weighs more.
-
-    Causal attention and the answer's own cache are counted.
-    """
-    unit = catalogue.gpu(gpu)
-    n_in = np.geomspace(64, 131072, 60)
-    tables = []
-    for name, colour in zip(models, COLOURS, strict=False):
-        model = catalogue.model(name)
-        kv = model.kv_token(precision)
-        # The output at which a prefill of this length weighs as much as the reads, had the answer no cache: N_out*
-        # of the short regime times what causal attention adds to the prompt's compute.
-        longer = 1 + n_in / theory.attention_threshold_causal(**model.shape)
-        output = theory.break_even_output_growing(
-            n_in=n_in, n_params=model.n_params * longer, kv_token=kv, hbm_bw=unit.hbm_bw, flops=unit.flops(precision)
-        )
-        ax.loglog(n_in, output, color=colour)
-        label_line(ax, n_in[-1], output[-1], name, colour)
-        tables.append(pd.DataFrame({"model": name, "n_in": n_in, "n_out": output}))
-    ax.set(xlabel="prompt length (token)", ylabel="output length (token)", xlim=(64, 131072), ylim=(16, 32768))
-    return pd.concat(tables, ignore_index=True)

@@ -1,28 +1,23 @@
-"""Batches under limits, and efficiency against experience, drawn on given axes.
+"""Batches under limits, drawn on given axes.
 
 Every function that draws returns the numbers it drew.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from inference_math import catalogue, theory
-from inference_math.unit import Unit, costs
-from inference_math.unit.coefficients import DATASHEET
+from inference_math import theory
 from inference_math.unit.costs import WorkloadCosts
-from inference_math.workload import Workload
 from inference_math_book.colours import COLOURS, GREY
 from inference_math_planner.laws import latency
 
-__all__ = ["batch_by_limit", "binding_map", "catalogue_limits", "efficiency"]
+__all__ = ["batch_by_limit", "binding_map"]
 
 
 def batch_by_limit(ax: Axes, numbers: WorkloadCosts, limits: Sequence[float]) -> pd.DataFrame:
@@ -62,45 +57,3 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
     ax.locator_params(axis="x", nbins=4)
     ax.grid(visible=False)
     return frame[["sla_tpot", "sla_ttft", "batch", "binding"]]
-
-
-def efficiency(ax: Axes, numbers: Mapping[str, WorkloadCosts], gpus: int, batches: Sequence[int]) -> pd.DataFrame:
-    """Draw tokens per second of one user against those of one GPU, a marker for each batch that fits memory."""
-    tables = []
-    for (name, unit), colour, marker in zip(numbers.items(), COLOURS, "os^Dv", strict=False):
-        most = unit.places
-        B = np.array([b for b in batches if b <= most], dtype=float)
-        frame = pd.DataFrame(
-            {"unit": name, "B": B, "per_user": 1 / unit.tpot(B), "per_gpu": unit.rate(B) * unit.n_out / gpus}
-        )
-        ax.plot(frame.per_user, frame.per_gpu, color=colour, marker=marker, markersize=4, label=name)
-        tables.append(frame)
-    ax.set(xlabel="tokens/s of one user", ylabel="tokens/s of one GPU", yscale="log")
-    ax.legend()
-    return pd.concat(tables, ignore_index=True)
-
-
-def catalogue_limits(
-    n_in: Sequence[int], n_out: int, alphas: Sequence[float], e: float, sla_tpot: float, sla_ttft: float
-) -> pd.DataFrame:
-    """Return which limit binds for every model and GPU of the catalogue, by the form at datasheet rates.
-
-    FP8 where the GPU has it, BF16 elsewhere; as few GPUs as leave a tenth of HBM for the KV cache. One row for each
-    model, GPU, prompt and stored share: tp, batch, binding ("does not fit" for eight GPUs).
-    """
-    rows = []
-    for model in catalogue.MODELS.values():
-        for gpu in catalogue.GPUS.values():
-            precision = "fp8" if gpu.fp8_flops else "bf16"
-            tp = costs.smallest_tp(model, gpu, precision)
-            for alpha, prompt in itertools.product(alphas, n_in):
-                found: dict[Any, Any] = {"batch": 0, "binding": "does not fit"}
-                if tp is not None:
-                    unit = Unit.of(model, gpu, tp, precision, precision, calibration=DATASHEET)
-                    faster = unit.costs(Workload(prompt, n_out)).with_prefill(
-                        theory.speedup_layerwise(alpha=alpha, e=e)
-                    )
-                    limits = faster.batch_limits(sla_tpot, sla_ttft)
-                    found = limits[["batch", "binding"]].iloc[0].to_dict()
-                rows.append({"model": model.name, "gpu": gpu.name, "alpha": alpha, "n_in": prompt, "tp": tp, **found})
-    return pd.DataFrame(rows)

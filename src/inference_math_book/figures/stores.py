@@ -12,18 +12,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math.evidence import load
-from inference_math.theory import kept_share
-from inference_math.theory.formula import to_vega
-from inference_math.theory.notation import turn_gap
 from inference_math_book import explore
 from inference_math_planner.fleets.caches import play
 from inference_math_planner.fleets.turns import Sessions, Turns
 
-__all__ = ["SESSION", "cliff", "cliff_live", "compared", "halves", "pools"]
+__all__ = ["SESSION", "cliff", "compared", "halves", "pools"]
 
 SESSION: dict[str, Any] = {"turns": 12, "first": 30, "message": 3, "answer": 2}  # small ones, in blocks, to be played
 _SKIPPED = 3  # of a played stream, the first so-manieth part, in which a store fills
-_STEPS = 6  # of Newton's method from a bound below the root, which it nears from below
 
 
 def halves(axes: Sequence[Axes]) -> pd.DataFrame:
@@ -88,35 +84,6 @@ def pools(prefixes: Mapping[int, int] = MappingProxyType({}), hbm: Mapping[str, 
             law.found_from_empty(row["hbm_tokens"], row["requests"]) if from_empty else law.found(row["hbm_tokens"])
         )
     return frame.assign(said=said)
-
-
-def cliff_live() -> Any:
-    """Return the live chart of what HBM and a tier below it find, against the users, with exponential gaps."""
-    steps = {"users": "pow(10, datum.i / 40)"}
-    for name, size in (("hbm", "1e6 * hbm"), ("both", "1e6 * hbm + 1e9 * host")):
-        steps[f"c_{name}"] = f"({size}) / datum.users / 1000"
-        # θ in gaps: the root of brought·y + again·(1 − e^−y) = room for one user, which is concave in y.
-        lowest = f"max(datum.c_{name} / (again + brought), (datum.c_{name} - again) / brought)"
-        steps[f"y0_{name}"] = f"max(0, {lowest})"
-        for k in range(_STEPS):
-            y = f"datum.y{k}_{name}"
-            off = f"(brought * {y} + again * (1 - exp(-{y})) - datum.c_{name})"
-            steps[f"y{k + 1}_{name}"] = f"{y} - {off} / (brought + again * exp(-{y}))"
-    share = to_vega(kept_share.expr.subs(turn_gap, 1), datum={"kept"})
-    for name, label in (("hbm", "HBM alone"), ("both", "HBM and host memory")):
-        found = share.replace("datum.kept", f"datum.y{_STEPS}_{name}")
-        steps[label] = f"100 * again / (again + brought - 0.5) * ({found})"
-    chart = alt.Chart(alt.sequence(0, 161, 1, as_="i"))
-    for name, formula in steps.items():
-        chart = chart.transform_calculate(**{name: formula})
-    across = alt.X("users:Q", scale=explore.log_scale(1, 10_000), title="users, each with a session under way")
-    up = alt.Y("found:Q", title="prompt tokens found (%)", scale=alt.Scale(domain=[0, 100]))
-    return compared(chart, ["HBM alone", "HBM and host memory"], "tier", across, up).add_params(
-        explore.named_slider("hbm", "million tokens of HBM for caches", 3, 0.1, 30, 0.1),
-        explore.named_slider("host", "billion tokens of host memory", 0.03, 0, 1, 0.01),
-        explore.named_slider("again", "thousand tokens read again", 60, 1, 200, 1),
-        explore.named_slider("brought", "thousand tokens brought", 2, 0.5, 20, 0.5),
-    )
 
 
 def compared(chart: Any, labels: list[Any], kind: str, x: Any, y: Any) -> Any:

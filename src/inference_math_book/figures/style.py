@@ -10,12 +10,11 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from cycler import cycler
-from matplotlib.axes import Axes
 
 from inference_math_book.colours import COLOURS, GREY
 from inference_math_book.figures.ticks import use_plain_ticks
 
-__all__ = ["Download", "Shown", "label_line", "use_book_style"]
+__all__ = ["Download", "Shown", "use_book_style"]
 
 
 def use_book_style() -> None:
@@ -40,11 +39,6 @@ def use_book_style() -> None:
             "lines.linewidth": 2.0,
         }
     )
-
-
-def label_line(ax: Axes, x: float, y: float, text: str, colour: str, up: float = 0.0) -> None:
-    """Write `text` beside the point (x, y) of a curve, in the curve's colour, some points further up."""
-    ax.annotate(text, (x, y), xytext=(5, up), textcoords="offset points", color=colour, va="center", clip_on=False)
 
 
 class Download:

@@ -16,7 +16,7 @@ from inference_math.unit import Unit
 from inference_math.unit.operators import Operators
 from inference_math_book.colours import COLOURS
 
-__all__ = ["combined", "errors_by_phase", "parity", "products", "step_parts"]
+__all__ = ["combined", "parity", "step_parts"]
 
 
 def combined(operators: Operators) -> pd.DataFrame:
@@ -30,17 +30,6 @@ def combined(operators: Operators) -> pd.DataFrame:
         maximum=theory.step_serial(t_w=alone, t_c=compute, t_rest=0),
         added=theory.step_additive(t_w=alone, t_c=compute, t_rest=0),
     )
-
-
-def products(ax: Axes, operators: Operators) -> pd.DataFrame:
-    """Draw what `combined` returns."""
-    frame = combined(operators)
-    ax.loglog(frame.tokens, 1e3 * frame.gemm, "o", color="black", markersize=4, label="measured")
-    for name, colour, dash in (("quadrature", 0, "-"), ("maximum", 1, "--"), ("added", 2, ":")):
-        ax.loglog(frame.tokens, 1e3 * frame[name], dash, color=COLOURS[colour], label=name)
-    ax.set(xlabel="tokens through the matrices", ylabel="time of all layers (ms)")
-    ax.legend()
-    return frame
 
 
 def step_parts(ax: Axes, unit: Unit, steps: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
@@ -57,23 +46,6 @@ def step_parts(ax: Axes, unit: Unit, steps: Mapping[str, tuple[float, float, flo
     ax.invert_yaxis()
     ax.legend(fontsize=9)
     return frame.rename_axis("step").reset_index()
-
-
-def errors_by_phase(axes: tuple[Axes, Axes], steps: pd.DataFrame) -> pd.DataFrame:
-    """Draw the error of composed steps against the batch of decodes, and of prefills against the prompt."""
-    for ax, phase, column in ((axes[0], "decode", "batch"), (axes[1], "prefill", "n_in")):
-        rows = steps[steps.phase == phase]
-        for tp, colour in zip(sorted(rows.tp.unique()), COLOURS, strict=False):
-            part = rows[rows.tp == tp]
-            middle = part.groupby(column).error.median()
-            ax.plot(part[column], 100 * part.error, ".", color=colour, markersize=3, alpha=0.25)
-            ax.plot(middle.index, 100 * middle, "-", color=colour, label=f"TP {tp}")
-        ax.axhline(0, color="black", linewidth=0.8)
-        ax.set(xscale="log", ylabel="predicted over measured − 1 (%)", ylim=(-45, 60))
-    axes[0].set(xlabel="decodes in the step")
-    axes[1].set(xlabel="prompt (tokens)", ylabel="")
-    axes[0].legend(fontsize=9)
-    return steps[["phase", "tp", "batch", "context", "n_in", "error"]]
 
 
 def parity(ax: Axes, frame: pd.DataFrame) -> pd.DataFrame:

@@ -33,7 +33,6 @@ __all__ = [
     "gap_quantile",
     "max_batch_law",
     "max_batch_quantile",
-    "max_batch_ttft_law",
     "max_batch_ttft_quantile",
     "prefills_beside",
     "ttft_law",
@@ -145,17 +144,6 @@ def max_batch_law(q: float, sla_tpot: float, n_out: float, tpot_1: float, prefil
     limit = as_number("sla_tpot", sla_tpot, ANY_POSITIVE)
     share = as_number("q", q, SHARE)
     return _largest(lambda B: gap_law(B, n_out, tpot_1, prefills, delta_h).quantile(share) <= limit)
-
-
-def max_batch_ttft_law(q: float, sla_ttft: float, n_out: float, prefills: Law, delta_h: float, t_w: float) -> int:
-    """Return the largest batch of which the share `q` of all requests meets `sla_ttft`, by `ttft_law`; 0 if none does.
-
-    >>> max_batch_ttft_law(0.9, 0.2, n_out=64, prefills=Law.lognormal(0.05, cv=1.5), delta_h=0.0001, t_w=0.02)
-    36
-    """
-    limit = as_number("sla_ttft", sla_ttft, ANY_POSITIVE)
-    share = as_number("q", q, SHARE)
-    return _largest(lambda B: ttft_law(B, n_out, prefills, delta_h, t_w).quantile(share) <= limit)
 
 
 _GRID = 2**18

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math.workload.points import points
-from inference_math_bench.measure.timing import rounds, runs, sample
+from inference_math_bench.measure.timing import rounds, sample
 
 CHOSEN = points(2**12, 2**10, fp8=False)
 
@@ -47,7 +47,6 @@ def test_repeats_fill_their_time_within_limits(seconds):
     assert warm == 50 or warm * seconds >= 0.05 - 1e-9
     assert found.repeats == 50 or found.repeats == 5 or found.repeats * seconds >= 0.15 - 1e-9
     assert found.repeats == 5 or (found.repeats - 1) * seconds < 0.15 + 1e-9
-    assert abs(runs(seconds) - len(calls)) <= 2  # a sum of seconds is full one run later by rounding
 
 
 @pytest.mark.parametrize("broken", [0.0, float("nan"), float("inf")])

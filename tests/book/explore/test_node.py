@@ -30,17 +30,20 @@ def node(tmp_path_factory):
     return Node(f"{script()}\n{CROWD_JS.read_text(encoding='utf-8')}", tmp_path_factory.mktemp("node"))
 
 
-MEANS = """(asked, drawn, users) => math.batch_curve(asked, math.under(asked, ...drawn).mixed, [users])[0]"""
+MEANS = """(asked, drawn, users) => {
+    const step = math.under(asked, ...drawn).mixed, { steps } = math.target_of(asked);
+    return [math.mean_seen(step, users, steps, 0) / asked.unit.gives, math.round_trip(step, users, steps)];
+}"""
 
 
 def test_the_page_has_the_unit_s_own_means(node):
     """The set-ups of `tests/planner/fleets/test_conservation.py`."""
     asked = [Case(unit, work, SLA(1.0, 1.0)) for unit, work, _ in SETUPS]
     rows = [[one.asked, one.pairs(0)[0], setup[2]] for one, setup in zip(asked, SETUPS, strict=True)]
-    for setup, (per_user, per_gpu) in zip(SETUPS, node.ask(MEANS, rows), strict=True):
+    for setup, (gap, trip) in zip(SETUPS, node.ask(MEANS, rows), strict=True):
         unit, work, users = setup
-        assert 1 / per_user == pytest.approx(unit.tpot(work, users), rel=1e-9), name_of(setup)
-        assert per_gpu == pytest.approx(users / unit.e2e(work, users) * work.n_out / unit.gpus, rel=1e-9)
+        assert gap == pytest.approx(unit.tpot(work, users), rel=1e-9), name_of(setup)
+        assert trip == pytest.approx(unit.e2e(work, users), rel=1e-9)
 
 
 SOLVE = """(asked, draws, speeds) => {

@@ -37,7 +37,6 @@ def test_counts_stand_beside_the_binomial_law(axes):
 def test_parts_store_reuse_chunks_and_pools_draw_every_setting(axes):
     assert len(plots.parts(axes[0], axes[1], FOUND)) == 15
     assert len(plots.store(axes[2], FOUND, LAWS, True, Store.n_in)) == 15
-    assert len(plots.store_points(axes[2], FOUND, Store.n_in, layerwise=False)) == 15
     assert plots.reuse(axes[3], FOUND, LAWS, Reuse.n_in).share.max() == pytest.approx(992 / 1024)
     axes[0].set_yscale("linear")
     assert len(plots.chunked(axes[0], FOUND, LAWS, "gap_p99", 16)) == 5
@@ -47,6 +46,5 @@ def test_parts_store_reuse_chunks_and_pools_draw_every_setting(axes):
 def test_tables_name_what_they_compare():
     limits = plots.limits(FOUND, LAWS)
     assert {"printed", "corrected", "vLLM"} <= set(limits.columns)
-    assert len(plots.queue(FOUND)) == 8
     sheet = plots.agreement(FOUND, {"a step": ("step", "seconds")})
     assert sheet.settings.tolist() == [(FOUND.experiment == "step").sum()]

@@ -40,14 +40,3 @@ def test_loads_are_the_formulas_and_the_measured(axes):
     assert drawn["first, then compute"].iloc[0] == theory.speedup_whole(alpha=drawn["alpha"].iloc[0], e=9)
     plots.prefix_loads(axes[1], 9, pd.DataFrame({"alpha": [0.5], "first": [1.8], "layerwise": [1.9]}))
     assert [line.get_ydata().tolist() for line in axes[1].get_lines()[-2:]] == [[1.8], [1.9]]
-
-
-def test_steps_and_prompts_and_their_distances(axes):
-    decode = {"what": "decode", "decodes": [1, 8], "context": 512, "tokens": 0, "seconds": [0.01, 0.02]}
-    prompt = {"what": "prefill", "decodes": 0, "context": 0, "tokens": [512, 1024], "seconds": [0.03, 0.06]}
-    points = pd.concat([pd.DataFrame(decode), pd.DataFrame(prompt)])
-    points = points.assign(line=points["seconds"] * 1.1, error=0.1)
-    plots.steps_and_prompts(axes, points)
-    assert axes[0].get_lines()[1].get_ydata().tolist() == pytest.approx([11, 22])
-    assert axes[1].get_lines()[0].get_xydata().tolist() == [[512, 30], [1024, 60]]
-    assert [y for line in axes[2].get_lines()[:2] for y in line.get_ydata()] == pytest.approx([10] * 4)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -22,13 +21,3 @@ def test_the_map_shows_the_formula_s_numbers():
         n_params=model.n_params, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw, flops=gpu.bf16_flops
     )
     assert grid.loc["llama-3-8b", "h100-sxm"] == pytest.approx(expected)
-
-
-def test_on_the_line_prefill_and_reads_weigh_the_same():
-    frame = regimes.regime_lines(Figure().subplots(), ["llama-3-70b"], "h100-sxm", "bf16")
-    model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu("h100-sxm")
-    T = theory.token_time_causal(**model.shape, n_in=frame.n_in, flops=gpu.bf16_flops)
-    delta_p = theory.delta_p(ttft_1=theory.ttft_vanilla(n_in=frame.n_in, T=T), n_out=frame.n_out)
-    context = theory.mean_context(n_in=frame.n_in, n_out=frame.n_out, cv=0)
-    delta_h = theory.delta_h(n_in=context, kv_token=model.kv_token("bf16"), hbm_bw=gpu.hbm_bw)
-    assert delta_p / delta_h == pytest.approx(np.ones(len(frame)))

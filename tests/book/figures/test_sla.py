@@ -33,20 +33,3 @@ def test_the_map_s_regions_lie_on_the_right_side_of_their_borders():
     step = unit.delta_p + unit.delta_h  # floors blur the border by one request
     assert (ttft.sla_ttft - ttft.sla_tpot < border + step).all()
     assert (tpot.sla_ttft - tpot.sla_tpot > border - step).all()
-
-
-def test_efficiency_stops_where_memory_ends():
-    unit = numbers(2000, tp=2)
-    frame = sla.efficiency(Figure().subplots(), {"plain": unit}, gpus=2, batches=[1, 8, 64, 512])
-    assert frame.B.max() * 2064 <= unit.kv_capacity
-    assert frame.per_user.is_monotonic_decreasing
-    assert frame.per_gpu.is_monotonic_increasing
-    assert frame.per_gpu.iloc[0] * 2 < frame.per_user.iloc[0]  # the prompt takes its time, too
-
-
-def test_every_pair_of_the_catalogue_has_a_verdict():
-    frame = sla.catalogue_limits([1000], 64, [0], 9, 0.04, 0.4)
-    assert len(frame) == len(catalogue.MODELS) * len(catalogue.GPUS)
-    assert set(frame.binding) <= {"TPOT", "TTFT", "memory", "none fits", "does not fit"}
-    assert ((frame.batch > 0) == frame.binding.isin(["TPOT", "TTFT", "memory"])).all()
-    assert frame.set_index(["model", "gpu"]).loc[("deepseek-v3", "h100-sxm"), "binding"] == "does not fit"

@@ -12,7 +12,7 @@ UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 
 
 def test_the_three_combinations_are_ordered_and_meet_at_the_ends():
-    frame = plots.products(Figure().subplots(), Operators(catalogue.model("llama-3-70b"), tp=4))
+    frame = plots.combined(Operators(catalogue.model("llama-3-70b"), tp=4))
     assert (frame.maximum <= frame.quadrature).all()
     assert (frame.quadrature <= frame.added).all()
     assert frame.quadrature.iloc[-1] == pytest.approx(frame.gemm.iloc[-1])

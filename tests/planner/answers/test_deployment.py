@@ -189,8 +189,6 @@ def test_anchors_act_in_plans_as_in_predictions():
     assert Plan.of(case, 0).numbers["t_w"][0] == pytest.approx(UNIT.costs(WORK).t_w + 0.005)
     assert Plan.of(case, 0).numbers["batch_tpot"][0] < PLAIN["batch_tpot"]
     assert planner.plan(slow, WORK, LIMITS)["batch"] < FOUND["batch"]
-    frame = planner.frontier(slow, WORK, [8])
-    assert 1 / frame.per_user[0] == pytest.approx(slow.tpot(WORK, 8), rel=0.05)
     fast = UNIT.calibrated(replace(UNIT.calibration, anchors=(Anchor(2200, 170, -1.0),)))
     assert fast.tpot(WORK, 8) >= fast.floor.tpot(WORK, 8)
     assert fast.costs(WORK).mixed(8, 0) >= fast.floor.step_time(8, 2285)
@@ -354,26 +352,6 @@ def test_bad_plans():
     for options, words in (({"quantile": 1.0}, "quantile must be"), ({"tpot": 0}, "tpot must be")):
         with pytest.raises(ValueError, match=words):
             replace(LIMITS, **options)
-
-
-def test_the_frontier_is_that_of_the_unit():
-    frame, B = planner.frontier(UNIT, WORK, [1, 8, 64, 4096]), np.array([1, 8, 64])
-    assert list(frame.batch) == [1, 8, 64]  # more do not fit the KV cache
-    assert frame.per_user.to_numpy() == pytest.approx(1 / UNIT.tpot(WORK, B), rel=0.1)  # the median of draws
-    assert frame.per_gpu.to_numpy() == pytest.approx(B / UNIT.e2e(WORK, B) * 170 / 2, rel=0.1)
-    for name in ("per_user", "per_gpu"):
-        assert (frame[f"{name}_low"] < frame[name]).all()
-        assert (frame[name] < frame[f"{name}_high"]).all()
-
-
-def test_batches_by_prompt_fall_and_hold_the_closed_form():
-    frame = planner.batches(UNIT, WORK, LIMITS, [500, 2200, 6000])
-    assert (np.diff(frame.batch) < 0).all()
-    assert (frame.batch_low <= frame.batch).all()
-    assert (frame.batch <= frame.batch_high).all()
-    assert frame.batch[1] == FOUND["batch"]
-    stored = planner.batches(UNIT, replace(WORK, alpha=0.9), LIMITS, [500, 2200, 6000], tier("dram"))
-    assert (stored.batch >= frame.batch).all()
 
 
 def test_delta_h_of_a_plan_is_the_increment_and_no_formula_of_the_read_stands_beside_it():

@@ -18,6 +18,8 @@ from inference_math import catalogue, simulate, theory
 from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.case import Case, under
 from inference_math.unit import Unit
+from inference_math.unit.asked import target_of
+from inference_math.unit.batch import mean_seen, round_trip
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
@@ -30,7 +32,7 @@ EXACT = 1e-6
 
 
 @each(SETUPS, name_of)
-def test_unit_costs_frontier_and_plan_agree(setup):
+def test_unit_costs_and_plan_agree(setup):
     unit, work, users = setup
     tpot, ttft = unit.tpot(work, users), unit.ttft(work, users)
     rate = users / unit.e2e(work, users)
@@ -40,9 +42,9 @@ def test_unit_costs_frontier_and_plan_agree(setup):
         assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
         assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
     asked = Case(unit, work, SLA(1.0, 1.0))
-    ((user, gpu),) = answers.batch_curve(asked.asked, under(asked)["mixed"], [users])
-    assert 1 / user == pytest.approx(tpot, rel=EXACT)
-    assert gpu == pytest.approx(rate * work.n_out / unit.gpus, rel=EXACT)
+    step, steps = under(asked)["mixed"], target_of(asked.asked)["steps"]
+    assert mean_seen(step, users, steps, 0) / asked.asked["unit"]["gives"] == pytest.approx(tpot, rel=EXACT)
+    assert users / round_trip(step, users, steps) == pytest.approx(rate, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     front = unit.front.seconds
     limits = SLA(1.0000001 * (ttft + front), 1.0000001 * tpot)

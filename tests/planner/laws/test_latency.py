@@ -190,7 +190,6 @@ def test_quantiles_broadcast():
         (lambda: latency.gap_law(4, 64, 0.01, Law.equal(1), -1), "delta_h must be"),
         (lambda: latency.ttft_law(4, 64, Law.equal(1), 0, -1), "t_w must be"),
         (lambda: latency.max_batch_law(2, 1, 64, 0.01, Law.equal(1), 0), "q must be a number from 0 to 1"),
-        (lambda: latency.max_batch_ttft_law(0.5, 0, 64, Law.equal(1), 0, 0.1), "sla_ttft must be"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -158,7 +158,7 @@ def test_the_closed_mean_is_near_the_simulator_s_for_arrivals_at_random(units, c
     assert wait == pytest.approx(simulated(prompts, 0.85, units, 1).mean() - mean, rel=off + 0.04)
 
 
-def test_the_example_of_the_chapter():
+def test_queues_of_one_and_six_prefill_units():
     """Six prefill units and a prompt of 150.8 ms: simulated apart from this package."""
     prompt = Law.equal(0.1508)
     assert waiting.ttft_law(0.95, prompt, 6).mean == pytest.approx(0.372, abs=0.003)
