@@ -271,12 +271,14 @@ def _record(model: Model) -> dict[str, Any]:
 
 
 def _errors() -> dict[str, Any]:
-    """Return how far off predictions are known to be, as lists: three digits, and not what models and GPUs tell."""
+    """Return how far off predictions are known to be, as lists: three digits, and not what models and GPUs tell.
+
+    What intervals lacked has all its digits: draws are as wide as that.
+    """
     rows: list[dict[str, Any]] = [dict(row) for row in known_errors()]
     names = [name for name in rows[0] if name not in ("kind", "maker", "generation")]
-    short = [
-        [float(f"{row[name]:.3g}") if isinstance(row[name], float) else row[name] for name in names] for row in rows
-    ]
+    exact = [name for name in names if name == "lacked" or not isinstance(rows[0][name], float)]
+    short = [[row[name] if name in exact else float(f"{row[name]:.3g}") for name in names] for row in rows]
     return {"names": names, "rows": short}
 
 
