@@ -27,6 +27,7 @@ gain_bound, pdd_concurrency = theory.gain_bound.plain, theory.pdd_concurrency.pl
 pdd_gain_same, pdd_split = theory.pdd_gain_same.plain, theory.pdd_split.plain
 chunk_size_full, request_rate = theory.chunk_size_full.plain, theory.request_rate.plain
 chunked_gain_sla_serial = theory.chunked_gain_sla_serial.plain
+crossover_shared_link = theory.crossover_shared_link.plain
 
 
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:

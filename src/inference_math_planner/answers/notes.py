@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from inference_math import theory
+from inference_math.optimiser.answers import crossover_shared_link
 from inference_math.optimiser.choice import median_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
@@ -23,8 +23,6 @@ __all__ = [
     "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
     "store_moves", "to_choose", "trusted", "widened",
 ]  # fmt: skip
-
-crossover_shared_link = theory.crossover_shared_link.plain
 
 GUESSED = "a guess: none of this maker is calibrated"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
