@@ -22,6 +22,7 @@ from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
+from inference_math.optimiser.choice import LOOKED
 from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
@@ -35,7 +36,7 @@ from inference_math_planner import laws
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS, known_errors
 from inference_math_planner.answers.text import PRINTED
-from inference_math_planner.fleets import bench
+from inference_math_planner.fleets import bench, queues
 from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
@@ -251,6 +252,8 @@ def data() -> dict[str, Any]:
         "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
+        "idle": queues.IDLE,
+        "looked": LOOKED,
         "normals": _normals(),
         "memory": MEMORY,
         "crowd": _crowd(),

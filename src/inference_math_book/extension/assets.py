@@ -78,8 +78,9 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
         context["metatags"] = context.get("metatags", "") + f"<style>{css()}</style>"
-        parts = [f"planner{part}.js" for part in ("-pictures", "-crowd", "-answer", "", "-bench", "-sessions")]
-        for script in ("inference_math.js", "share.js", *parts):
+        (of,) = re.findall(r'id="planner-form" data-page="(\w+)"', context["body"])
+        parts = {"plan": ("-pictures", "-crowd", "-answer", ""), "sessions": ("-sessions",), "benchmark": ("-bench",)}[of]
+        for script in ("inference_math.js", "share.js", *(f"planner{part}.js" for part in ("-form", *parts))):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')
