@@ -552,7 +552,10 @@ def cheapest(
         return sizes_of(asked, name)[0], 0, 0, 0.0
     first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
     first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
-    return best_among(asked, host, name, first, traffic, have, count, count, bar, each)
+    units, row, many, each = best_among(asked, host, name, first, traffic, have, count, count, bar, each)
+    if many == 0:  # the slowest draws alone said that something would
+        return sizes_of(asked, name)[0], 0, 0, 0.0
+    return units, row, many, each
 
 
 def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:
