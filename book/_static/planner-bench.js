@@ -67,6 +67,7 @@
     page.remember();
     page.complain(null);
     try {
+      page.checkNumbers(page.state());
       const plan = share.numbersOf(fields);
       const given = first(page.state(), plan);
       if (last === "cadences") {

@@ -54,7 +54,9 @@ window.inferenceMathCrowd = (() => {
       play: remembering((name, units, row, place, rate, enough) =>
         math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), draws[place], played, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
     };
-    return { asked, host, names: Object.keys(candidates), count: places.length, of, rowsOf, rates: solved.rates };
+    const names = Object.keys(candidates);
+    const holds = names.every((name) => math.longest_fits(played.like, math.system_for(asked, name, candidates[name])));
+    return { asked, host, names, holds, count: places.length, of, rowsOf, rates: solved.rates };
   };
 
   // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
@@ -88,7 +90,7 @@ window.inferenceMathCrowd = (() => {
   const least = function* (found, played, goal, bar) {
     const hosted_ = hosted(found, played, goal);
     const { asked, host, names, count, rates } = hosted_;
-    if (!(yield* able(hosted_))) return Infinity;
+    if (!hosted_.holds || !(yield* able(hosted_))) return Infinity;
     const order = names.sort((a, b) => math.median(rates[b]) - math.median(rates[a]));
     let lowest = bar;
     for (const name of order) {
@@ -131,5 +133,8 @@ window.inferenceMathCrowd = (() => {
     return first[best]?.given;
   };
 
-  return { sized, least, idle, laid };
+  // Whether the KV cache of a unit has room for the longest of recorded requests.
+  const holds = (found, played, goal) => !played.like.length || hosted(found, played, goal).holds;
+
+  return { sized, least, idle, laid, holds };
 })();

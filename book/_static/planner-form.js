@@ -11,6 +11,7 @@
   const known = JSON.parse(form.dataset.known); // what every field of every page has at first
   const NAMES = [...new Set([...form.elements].map((e) => e.name).filter(Boolean))];
   const MODELS = Object.keys(data.models);
+  byId("names-of-model").append(...MODELS.slice().sort().map((value) => Object.assign(document.createElement("option"), { value })));
 
   // What has moved to a page of its own.
   const { id: asked, state: said = {} } = share.parse() ?? {};
@@ -339,6 +340,6 @@
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
     form, at, byId, known, state, write, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws,
-    spreadOf, solve, errors, kernels, nearest, offer, clearFixes, complain, listen, reset, label, say, started: false,
+    spreadOf, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, label, say, started: false,
   };
 })();

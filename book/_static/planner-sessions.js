@@ -54,11 +54,11 @@
   const first = (given) => {
     let refused;
     for (const one of page.layoutsOf({ ...given, goal: "unit" })) {
-      try { asks(one, planned()); return one; } catch (error) { refused = error; }
+      try { asks(one, planned(one)); return one; } catch (error) { refused = error; }
     }
     throw refused;
   };
-  const planned = () => Object.fromEntries(Object.entries(share.numbersOf(fields)).map(([name, value]) => [name.replace(PREFIX, ""), value]));
+  const planned = (given) => Object.fromEntries(fields.map(({ name }) => [name.replace(PREFIX, ""), given[name] === "" ? Infinity : Number(given[name])]));
 
   // As `inference-math plan --turns`: means in the place of lengths, of the stored share and of the tier that finds most.
   const means = (given, { asked, rows, names }) => {
@@ -69,8 +69,7 @@
       stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0, tp: given.tp, dp: given.dp, experts: given.experts, pp: given.pp,
     };
   };
-  const plan = document.createElement("a");
-  plan.textContent = "Plan with these means";
+  const plan = Object.assign(document.createElement("a"), { className: "share", textContent: "Plan with these means" });
   const show = () => {
     page.clearFixes();
     page.remember();
@@ -78,8 +77,9 @@
     form.dataset.answered = "true";
     const shown = (there) => { table.hidden = plan.hidden = !there; };
     try {
+      page.checkNumbers(page.state());
       const given = first(page.state());
-      const found = size(given, planned());
+      const found = size(given, planned(given));
       const { digits, percent, as_gb } = math;
       const { names, asked, rows } = found;
       const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;

@@ -175,7 +175,7 @@
       const asked = question({ ...given, goal: "unit" });
       const solved = solve(given, asked);
       return solved.best ? { best: solved.best, each: solved.rates[solved.best].map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" };
-    } catch (error) { return { refused: true, said: error.short ?? "does not fit, or not in this precision" }; }
+    } catch (error) { return { refused: true, said: error.short || "does not fit, or not in this precision" }; }
   };
   const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
 
@@ -289,7 +289,7 @@
 
   const requestsLike = (given) => (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
   const playedOf = (given) => ({ gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like: requestsLike(given), share: shareOf(given) });
-  const fits = ({ given, asked, solved, best }) => math.longest_fits(requestsLike(given), math.system_for(asked, best, solved.settings[best]));
+  const fits = (found) => crowd.holds(found, playedOf(found.given), goalOf(found.given));
   // Whether some layout of a set-up answers, under a few draws, then under all.
   const works = (given) => {
     try {

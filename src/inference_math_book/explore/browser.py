@@ -186,15 +186,16 @@ _HOLES = f"var hole = /{HOLE.pattern}/g, joins = {json.dumps(JOINS)};\n"
 
 # Models by name, each with the name of the one that it is made as: whose calibration it has.
 _UNPACKED = """
-var known = window.inferenceMath.data, packed = known.packed, models = known.models = {}, name, told;
-for (name in packed.rows) {
-  models[name] = unpacked(name, packed.rows[name], packed.fines);
-  models[name].like = name;
-}
-for (name in packed.like) {
-  told = packed.like[name];
-  models[name] = Object.assign({}, models[told[0]], { like: told[0], context: told[1] });
-}
+(function (data) {
+  var rows = data.packed.rows, like = data.packed.like, models = data.models = {};
+  for (let name in rows) {
+    models[name] = unpacked(name, rows[name], data.packed.fines);
+    models[name].like = name;
+  }
+  for (let name in like) {
+    models[name] = Object.assign({}, models[like[name][0]], { like: like[name][0], context: like[name][1] });
+  }
+})(window.inferenceMath.data);
 """
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
 # What the printer writes before each loop, over a list or over the keys of a dictionary.

@@ -79,7 +79,8 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     if 'id="planner-form"' in context.get("body", ""):
         context["metatags"] = context.get("metatags", "") + f"<style>{css()}</style>"
         (of,) = re.findall(r'id="planner-form" data-page="(\w+)"', context["body"])
-        parts = {"plan": ("-pictures", "-crowd", "-answer", ""), "sessions": ("-sessions",), "benchmark": ("-bench",)}[of]
+        plan = ("-pictures", "-crowd", "-answer", "")
+        parts = {"plan": plan, "sessions": ("-sessions",), "benchmark": ("-bench",)}[of]
         for script in ("inference_math.js", "share.js", *(f"planner{part}.js" for part in ("-form", *parts))):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
@@ -93,9 +94,14 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
 
 
 def lighten(app: Sphinx, error: Exception | None) -> None:
-    """Take from the built pages the scripts that they do not use: two megabytes of each."""
+    """Take from the built pages the scripts that they do not use, two megabytes of each; from ours what nobody runs."""
+    from rjsmin import jsmin
+
     if error is not None or app.builder.format != "html":
         return
+    for name in ("share.js", *(path.name for path in Path(app.srcdir, "book", "_static").glob("planner*.js"))):
+        script = Path(app.outdir, "_static", name)
+        script.write_text(jsmin(script.read_text(encoding="utf-8")), encoding="utf-8")
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         light = _ICONS.sub("", text)

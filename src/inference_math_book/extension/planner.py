@@ -48,13 +48,13 @@ class Select(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of text of a form: an example of what it takes, what it has at first, and names to choose from."""
+    """A line of text of a form: an example of what it takes, what it has at first, whether names are proposed."""
 
     name: str
     label: str
     example: str
     value: str = ""
-    names: tuple[str, ...] = ()
+    names: bool = False
 
 
 Row = Field | Select | Line
@@ -172,7 +172,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
         "0.9": "nine in ten (full load: P90)",
         "0.99": "99 in a hundred (full load: P99)",
     }
-    model = Line("model", "Model", "a name, e.g. Qwen2.5-72B", UNIT.model.name, tuple(sorted(catalogue.names())))
+    model = Line("model", "Model", "a name, e.g. Qwen2.5-72B", UNIT.model.name, names=True)
     gpu = Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, UNIT.gpu.name)
     weights = Select("weights", "Weights", precisions, UNIT.weights)
     prompt = Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, WORK.n_in, True)
