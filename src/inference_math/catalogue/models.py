@@ -177,7 +177,8 @@ GPUS: Mapping[str, Gpu] = _Catalogue("gpus", lambda: _rows("gpus", Gpu))
 @cache
 def _named() -> dict[str, dict[str, Any]]:
     """Return the rows of `names.csv`: more models by name, each with its configuration or the name of one like it."""
-    return {row["name"]: row for row in load("names").frame.fillna("").to_dict("records")}
+    rows: Any = load("names").frame.fillna("").to_dict("records")
+    return {row["name"]: row for row in rows}
 
 
 def names() -> list[str]:

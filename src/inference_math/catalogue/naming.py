@@ -38,10 +38,9 @@ def near(said: str, names: list[str], most: int) -> list[str]:
     ['llama-3.1-8b']
     """
     plain = plain_name(said)
-    found = [[likeness(plain, name), name] for name in names]
-    found = [one for one in found if one[0] >= ALIKE]
-    found.sort(key=lambda one: -one[0])
-    return [one[1] for one in found[:most]]
+    found = [name for name in names if likeness(plain, name) >= ALIKE]
+    found.sort(key=lambda name: -likeness(plain, name))
+    return found[:most]
 
 
 def likeness(one: str, other: str) -> float:

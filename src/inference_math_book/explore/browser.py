@@ -291,7 +291,13 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
         [cache.heads if name == "copies" else values[name] for name in OF_A_CACHE]
         for cache, values in zip(caches, shape["caches"], strict=True)
     ]
-    told = [operators["heads"], operators["products"], operators["mixed"], fines.index(shape["fine"])]
+    told = [
+        operators["heads"],
+        operators["products"],
+        operators["mixed"],
+        fines.index(shape["fine"]),
+        operators["blocks"],
+    ]
     moved = [by_tp[tp]["layer_bytes"] if tp in by_tp else 0 for tp in SHARED_BY]
     sizes = [shape[name] for name in OF_A_SHAPE]
     params = [shape["params"][name] for name in OF_A_TOKEN]

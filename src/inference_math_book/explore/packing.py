@@ -37,6 +37,7 @@ def unpacked(name: str, row: list[Any], fines: list[Any]) -> dict[str, Any]:
                 caches.append(cache)
             by_tp[str(SHARED_BY[k])] = {"caches": caches, "layer_bytes": row[6][k]}
     operators = {"name": name, "kind": row[0], "heads": row[3][0], "products": row[3][1], "mixed": row[3][2]}
+    operators["blocks"] = row[3][4]
     return {
         "kind": row[0], "stored": row[1], "context": row[2], "operators": operators, "shape": shape, "tp": by_tp,
     }  # fmt: skip
