@@ -22,6 +22,7 @@ THEBE = "THEBE_JS_URL"
 _ICONS = re.compile(
     r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>|\s*<(?:script|link)[^>]*sphinx-thebe[^>]*/?>(?:</script>)?"
 )
+_MARGINS = re.compile(r"^[ ]*(?://.*\n)?", re.MULTILINE)  # of a script: indents, and lines of remarks
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
 
 
@@ -95,13 +96,11 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
 
 def lighten(app: Sphinx, error: Exception | None) -> None:
     """Take from the built pages the scripts that they do not use, two megabytes of each; from ours what nobody runs."""
-    from rjsmin import jsmin
-
     if error is not None or app.builder.format != "html":
         return
     for name in ("share.js", *(path.name for path in Path(app.srcdir, "book", "_static").glob("planner*.js"))):
         script = Path(app.outdir, "_static", name)
-        script.write_text(jsmin(script.read_text(encoding="utf-8")), encoding="utf-8")
+        script.write_text(_MARGINS.sub("", script.read_text(encoding="utf-8")), encoding="utf-8")
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         light = _ICONS.sub("", text)
