@@ -1,18 +1,15 @@
-// A benchmark of the planner's unit, played by the package's own simulator, printed as window.inferenceMath.
+// A benchmark of a unit, played by the package's own simulator, printed as window.inferenceMath.
 (() => {
   "use strict";
   const math = window.inferenceMath;
   const share = window.inferenceMathShare;
-  const { data } = math;
+  const { data, digits } = math;
   const page = window.inferenceMathPlanner;
-  const place = document.getElementById("planner-bench");
-  const form = place.querySelector("form");
-  const [said, table, command] = ["ul", "table", "pre"].map((name) => place.querySelector(name));
-  const fields = [...form.elements].filter((field) => field.type === "number");
+  const { form, byId } = page;
+  const [said, table, command] = ["planner-first", "planner-table", "planner-command"].map(byId);
+  const fields = [...form.elements].filter(({ name }) => /-/.test(name)); // named as options of the benchmark
 
-  const asked = () => share.numbersOf(fields);
-
-  // The unit of the form above, and what is asked of it; of several ranks each has prompts of its own.
+  // A unit, and what is asked of it; of several ranks each has prompts of its own.
   const asks = (given, plan, habits, ranks) => {
     const question = page.question(given);
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
@@ -49,14 +46,32 @@
     `--random-range-ratio ${plan["random-range-ratio"] / 100}`, `--num-prompts ${plan["num-prompts"]}`, `--max-concurrency ${plan["max-concurrency"]}`,
     ...(plan["request-rate"] < Infinity ? [`--request-rate ${plan["request-rate"]}`] : [])].join(" ");
 
+  // Of layouts that are not named that on the fewest GPUs which hold the requests of all users at once, or the last.
+  const first = (given, plan) => {
+    let found, refused;
+    for (const one of page.layoutsOf(given)) {
+      try {
+        const { question: { unit, work }, asked } = asks(one, plan, data.habits[one.engine], 1);
+        found = one;
+        if (math.kv_tokens(unit, work.n_in + work.n_out) >= asked.users * (work.n_in + work.n_out)) break;
+      } catch (error) { refused = error; }
+    }
+    if (!found) throw refused;
+    return found;
+  };
+
   const { cells } = share;
   const fill = (head, rows) => share.fill(table, head, rows);
-  let last; // what was shown last, to be shown again when a field changes
-  const show = (what) => {
-    last = what;
+  let last = "play"; // what is shown, and shown again when a field changes
+  const show = () => {
+    page.clearFixes();
+    page.remember();
+    page.complain(null);
     try {
-      const [given, plan] = [page.state(), asked()];
-      if (what === "cadences") {
+      page.checkNumbers(page.state());
+      const plan = share.numbersOf(fields);
+      const given = first(page.state(), plan);
+      if (last === "cadences") {
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
         said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence, data.engines[given.engine].ahead).map(math.say)));
@@ -66,26 +81,19 @@
         fill(["", "mean", "P50", "P90", "P99"], rows.map(([title, name]) => [title, ...told[name].map(math.in_seconds)]));
         said.replaceChildren(...cells("li", told.said));
       }
+      byId("planner-headline").textContent = `${page.titleOf(given)}: ${digits(Number(given.prompt))} tokens in, ${digits(Number(given.output))} out`;
       command.textContent = line(given, plan);
       table.hidden = command.hidden = false;
-    } catch ({ message }) {
+    } catch (error) {
       table.hidden = command.hidden = true;
-      said.replaceChildren(...cells("li", [message]));
+      said.replaceChildren();
+      page.refused(error);
     }
+    form.dataset.answered = "true";
   };
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => { if (!table.hidden) show(last); });
-  form.addEventListener("keydown", ({ key }) => { if (key === "Enter") show(last); });
-  // What was played is another unit's as soon as the set-up changes.
-  document.getElementById("planner-form").addEventListener("input", () => {
-    if (table.hidden) return;
-    table.hidden = command.hidden = true;
-    said.replaceChildren(...cells("li", ["The set-up has changed: play it again."]));
-  });
-  const button = (title, what) => share.button(title, () => {
-    said.replaceChildren(...cells("li", ["Playing …"]));
-    setTimeout(() => show(what), 0);
-  });
-  form.querySelector(".planner-tools").append(button("Play it", "play"), button("Compare cadences", "cadences"));
-  window.inferenceMathBench = { play, cadences, asked };
+  const busy = page.later("Playing …", show);
+  const button = (title, what) => share.button(title, () => { last = what; busy(); });
+  form.querySelector(".planner-tools").append(button("Play it", "play"), button("Compare cadences", "cadences"), page.linker(), page.reset(busy));
+  window.inferenceMathBench = { play, cadences };
+  page.listen(busy);
 })();

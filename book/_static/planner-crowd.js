@@ -3,6 +3,7 @@
 window.inferenceMathCrowd = (() => {
   "use strict";
   const math = window.inferenceMath;
+  const { data } = math;
 
   // A simulation that the search asks for and that nobody has run yet.
   class Wanted { constructor(run) { this.run = run; } }
@@ -24,8 +25,21 @@ window.inferenceMathCrowd = (() => {
     };
   };
 
-  // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
-  const sized = function* ({ asked: planned, solved, drawn }, played, { traffic, have, cv }) {
+  // Asks until nothing is wanted any more, one simulation between two frames.
+  const asking = function* (compute) {
+    for (;;) {
+      try {
+        return compute();
+      } catch (wanted) {
+        if (!(wanted instanceof Wanted)) throw wanted;
+        wanted.run();
+        yield;
+      }
+    }
+  };
+
+  // What plays replicas of a plan, and remembers what it played.
+  const hosted = ({ asked: planned, solved, drawn }, played, { traffic, have, cv }) => {
     // Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
     const asked = { ...planned, work: { ...planned.work, cv: math.geometric_cv(planned.work.n_out) } };
     const places = math.representative(asked, solved.costs);
@@ -40,21 +54,87 @@ window.inferenceMathCrowd = (() => {
       play: remembering((name, units, row, place, rate, enough) =>
         math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), draws[place], played, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
     };
-    const fleets = {};
-    for (const name of Object.keys(candidates)) {
-      while (!fleets[name]) {
-        try {
-          const one = math.standing(asked, host, name, traffic, have, places.length);
-          fleets[name] = { ...one, asked: of(one.units), settings: rowsOf(name, one.units)[one.row] };
-        } catch (wanted) {
-          if (!(wanted instanceof Wanted)) throw wanted;
-          wanted.run();
-          yield;
-        }
-      }
-    }
-    return { ...math.crowd(fleets, traffic, have, places.length), fleets };
+    const names = Object.keys(candidates);
+    const holds = names.every((name) => math.longest_fits(played.like, math.system_for(asked, name, candidates[name])));
+    return { asked, host, names, holds, count: places.length, of, rowsOf, rates: solved.rates };
   };
 
-  return { sized };
+  // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
+  const sized = function* (found, played, goal) {
+    const { asked, host, names, count, of, rowsOf } = hosted(found, played, goal);
+    const fleets = {};
+    for (const name of names) {
+      const one = yield* asking(() => math.standing(asked, host, name, goal.traffic, goal.have, count));
+      fleets[name] = { ...one, asked: of(one.units), settings: rowsOf(name, one.units)[one.row] };
+    }
+    return { ...math.crowd(fleets, goal.traffic, goal.have, count), fleets };
+  };
+
+  // Whether replicas keep the promise with next to nothing to do: if none does, no number of them keeps it under load.
+  const able = function* ({ asked, host, names, count }) {
+    for (const name of names) {
+      const units = math.sizes_of(asked, name)[0];
+      for (let row = 0; row < host.rows(name, units); row++) {
+        let spare = count - 1 - math.slow_places(count);
+        for (let at = 0; at < count && spare >= 0; at++) {
+          const [score] = yield* asking(() => host.play(name, units, row, at, data.idle, 1));
+          if (score < 1) spare -= 1;
+        }
+        if (spare >= 0) return true;
+      }
+    }
+    return false;
+  };
+
+  // As `traffic.least_of`: what the best architecture of a plan costs, if that is less than a bar; else infinity.
+  const least = function* (found, played, goal, bar) {
+    const hosted_ = hosted(found, played, goal);
+    const { asked, host, names, count, rates } = hosted_;
+    if (!hosted_.holds || !(yield* able(hosted_))) return Infinity;
+    const order = names.sort((a, b) => math.median(rates[b]) - math.median(rates[a]));
+    let lowest = bar;
+    for (const name of order) {
+      const before = lowest;
+      lowest = yield* asking(() => math.least_of(asked, host, name, goal.traffic, goal.have, count, before));
+    }
+    return lowest < bar ? lowest : Infinity;
+  };
+
+  // Mean TTFT and TPOT that nine in ten draws keep with next to nothing to do, of the architecture that strains its
+  // limits least.
+  const idle = function* (found, played, goal) {
+    const { asked, host, names, count } = hosted(found, played, goal);
+    const seen = [];
+    for (const name of names) {
+      const units = math.sizes_of(asked, name)[0];
+      const told = yield* asking(() => [...Array(count).keys()].map((at) => host.play(name, units, 0, at, data.idle, 0)));
+      seen.push([1, 2].map((i) => told.map((one) => one[i]).sort((a, b) => a - b)[math.slow_places(count)]));
+    }
+    const strained = ([ttft, tpot]) => Math.max(ttft / asked.ttft, tpot / asked.tpot);
+    return seen.sort((a, b) => strained(a) - strained(b))[0];
+  };
+
+  // The layout that answers best with queues counted, as `layouts.size` tries them; undefined where none does.
+  const laid = function* (tried, { question, draws }, played, goal) {
+    const looks = [];
+    for (const given of tried) {
+      const [asked, drawn] = [question(given), draws(given)];
+      const few = math.representative(asked, math.drawn_costs(asked, drawn)).map((i) => drawn[i]);
+      looks.push({ given, asked, drawn: few, solved: math.solve(asked, few) });
+      yield;
+    }
+    const served = looks.map(({ asked, solved }) => Math.max(0, ...math.rates_that_fit(solved, asked.unit.gpus, goal.have).map(([, rate]) => rate)) / asked.unit.gpus);
+    const first = math.firsts(looks.map(({ given }) => Number(given.tp)), served).map((i) => looks[i]);
+    const hoped = new Map(first.map((one) => [one, math.expected_cost(one.solved, one.asked.unit.gpus, goal.traffic, goal.have)]));
+    first.sort((a, b) => hoped.get(a) - hoped.get(b) || 0);
+    const costs = [];
+    for (const one of first) costs.push(yield* least(one, played, goal, Math.min(Infinity, ...costs)));
+    const best = costs.indexOf(Math.min(...costs));
+    return first[best]?.given;
+  };
+
+  // Whether the KV cache of a unit has room for the longest of recorded requests.
+  const holds = (found, played, goal) => !played.like.length || hosted(found, played, goal).holds;
+
+  return { sized, least, idle, laid, holds };
 })();

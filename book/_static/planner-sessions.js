@@ -1,31 +1,29 @@
-// Users who come back, on the planner's unit: how big a store, which tier, what it brings; as `planner.size_store`.
+// Users who come back: how big a store, which tier, what it brings; as `planner.size_store`.
 (() => {
   "use strict";
   const math = window.inferenceMath;
   const share = window.inferenceMathShare;
   const { data } = math;
   const page = window.inferenceMathPlanner;
-  const place = document.getElementById("planner-users");
-  const form = place.querySelector("form");
-  const table = place.querySelector("table");
-  const [head, notes] = place.querySelectorAll("ul");
-  const fields = [...form.elements].filter((field) => field.type === "number");
-  const PREFIX = "sessions."; // of what a link says of these fields
+  const { form, byId } = page;
+  const [head, table, notes] = ["planner-first", "planner-table", "planner-notes"].map(byId);
+  const PREFIX = "sessions."; // of the fields that say what sessions are
+  const fields = [...form.elements].filter(({ name }) => name.startsWith(PREFIX));
+  const MOST = 2_000_000; // tokens of a prompt
   const TIERS = { hbm: "HBM of the units", dram: "host memory", local_ssd: "SSDs" };
 
-  // The unit of the form above, asked with the mean lengths of the sessions, and what they are.
+  // A unit, asked with the mean lengths of the sessions, and what they are.
   const asks = (given, plan) => {
     const turns = { turns: plan.turns, first: plan.first, message: plan.message, answer: plan.answer, think: plan.think, cv: 1, shared: plan.shared };
     const prompt = math.prompt_of(math.session_of(turns, 1));
-    const { max } = document.querySelector("#planner-form [name=prompt]");
-    if (prompt > Number(max)) throw new Error(`Prompts must have at most ${math.digits(Number(max))} tokens in the mean, not ${math.digits(prompt)}: take fewer or shorter turns`);
+    if (prompt > MOST) throw new Error(`Prompts must have at most ${math.digits(MOST)} tokens in the mean, not ${math.digits(prompt)}: take fewer or shorter turns`);
     const own = { ...given, goal: "unit", prompt: String(prompt), output: String(plan.answer), lengths: "fixed", stored: "0", tier: "hbm", sessions: "0" };
     const question = page.question(own);
     const { unit } = question;
     const groups = Number(given.dp);
     const longest = plan.shared + plan.first + (plan.turns - 1) * (plan.message + plan.answer) + plan.answer;
     if (math.kv_tokens(unit, longest) < groups * longest) {
-      throw new Error(`A unit must hold the longest request, ${math.digits(longest)} tokens${groups > 1 ? ` in each of ${groups} groups of attention` : ""}, beside its weights: take more GPUs a unit (TP), or shorter sessions`);
+      throw new Error(`A unit of ${unit.gpus} × ${given.gpu} must hold the longest request, ${math.digits(longest)} tokens${groups > 1 ? ` in each of ${groups} groups of attention` : ""}, beside its weights`);
     }
     const bytes = math.kv_sent(unit, prompt) / prompt;
     const below = Object.keys(TIERS).filter((name) => plan[name] > 0);
@@ -52,69 +50,58 @@
     return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, sizes).map(math.say), notes: math.ladder_notes(asked, rows, sizes, units, ends).map(math.say) };
   };
 
-  let found; // what is shown
-  let planning = false;
-  const clear = (words) => {
-    found = null;
-    table.hidden = planned.hidden = true;
-    head.replaceChildren(...share.cells("li", [words]));
-    notes.replaceChildren();
-  };
-  const show = () => {
-    const given = page.state();
-    try {
-      found = size(given, share.numbersOf(fields));
-    } catch ({ message }) {
-      clear(message);
-      return;
+  // Of layouts that are not named the first that holds the longest request, on the fewest GPUs.
+  const works = (given) => { try { return first(given); } catch { return null; } };
+  const first = (given) => {
+    let refused;
+    for (const one of page.layoutsOf({ ...given, goal: "unit" })) {
+      try { asks(one, planned(one)); return one; } catch (error) { refused = error; }
     }
-    const { digits, percent, as_gb } = math;
-    const { names, asked, rows } = found;
-    const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
-    share.fill(table, ["up to", "its size", "found", "holds users", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "users within them (whole ones of a unit)", "prompts", "in flight"], rows.map((row, k) => [
-      TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.rate),
-      digits(row.ttft), digits(1000 * row.tpot), kept(row) ? "yes" : "no", digits(row.kept), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
-    ]));
-    head.replaceChildren(...share.cells("li", found.head));
-    notes.replaceChildren(...share.cells("li", [...found.notes, math.say({ key: "ladder.columns" })]));
-    table.hidden = planned.hidden = false;
-    page.remember(); // in the link, too
+    throw refused;
   };
+  const planned = (given) => Object.fromEntries(fields.map(({ name }) => [name.replace(PREFIX, ""), given[name] === "" ? Infinity : Number(given[name])]));
+
   // As `inference-math plan --turns`: means in the place of lengths, of the stored share and of the tier that finds most.
-  const plan = () => {
-    show(); // of the form as it stands now
-    if (!found) return;
-    const { asked, rows, names } = found;
+  const means = (given, { asked, rows, names }) => {
     const last = rows[rows.length - 1];
     const most = last.found.indexOf(Math.max(...last.found));
-    page.write({
-      ...page.state(), lengths: "fixed", traffic: Number(last.rate.toPrecision(3)), prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
-      stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0,
-    });
-    planning = true;
-    document.getElementById("planner-form").dispatchEvent(new Event("input", { bubbles: true }));
-    planning = false;
-    document.getElementById("planner-headline").scrollIntoView({ block: "center" });
+    return {
+      lengths: "fixed", goal: "serve", traffic: Number(last.rate.toPrecision(3)), prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
+      stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0, tp: given.tp, dp: given.dp, experts: given.experts, pp: given.pp,
+    };
   };
-  const busy = () => { clear("Sizing it …"); setTimeout(show, 0); };
-  const planned = share.button("Plan with these means", plan);
-  planned.hidden = true;
-  form.querySelector(".planner-tools").append(share.button("Size it", busy), planned);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", () => { if (found) busy(); });
-  form.addEventListener("keydown", ({ key }) => { if (key === "Enter") busy(); });
-  // What a link carries, once it was asked; and what a link asks.
-  const linked = () => (found ? Object.fromEntries(fields.map(({ name, value }) => [PREFIX + name, value])) : {});
-  const follow = () => {
-    const { id, state = {} } = share.parse() ?? {};
-    const named = fields.filter(({ name }) => id === "plan" && PREFIX + name in state);
-    for (const field of named) field.value = state[PREFIX + field.name];
-    if (!named.length) return;
-    busy();
-    place.scrollIntoView();
+  const plan = Object.assign(document.createElement("a"), { className: "share", textContent: "Plan with these means" });
+  const show = () => {
+    page.clearFixes();
+    page.remember();
+    page.complain(null);
+    form.dataset.answered = "true";
+    const shown = (there) => { table.hidden = plan.hidden = !there; };
+    try {
+      page.checkNumbers(page.state());
+      const given = first(page.state());
+      const found = size(given, planned(given));
+      const { digits, percent, as_gb } = math;
+      const { names, asked, rows } = found;
+      const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
+      share.fill(table, ["up to", "its size", "found", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "users within them", "holds users", "prompts' share of time", "in flight"], rows.map((row, k) => [
+        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.rate), digits(row.ttft), digits(1000 * row.tpot),
+        kept(row) ? "yes" : "no", digits(row.kept), digits(row.users), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
+      ]));
+      byId("planner-headline").textContent = `${page.titleOf(given)}, ${asked.units} of them for ${digits(asked.users)} users`;
+      head.replaceChildren(...share.cells("li", found.head));
+      notes.replaceChildren(...share.cells("li", [...found.notes, math.say({ key: "ladder.columns" })]));
+      plan.href = `planner.html${share.hash("plan", Object.fromEntries(Object.entries({ ...page.linked(), ...means(given, found) }).filter(([name]) => !name.startsWith(PREFIX))))}`;
+      shown(true);
+    } catch (error) {
+      head.replaceChildren();
+      notes.replaceChildren();
+      shown(false);
+      page.refused(error, works);
+    }
   };
-  window.addEventListener("hashchange", follow);
-  document.getElementById("planner-form").addEventListener("input", () => { if (found && !planning) clear("The set-up has changed: size it again."); });
-  window.inferenceMathSessions = { size, linked };
-  follow();
+  const busy = page.later("Sizing it …", show);
+  form.querySelector(".planner-tools").append(plan, page.linker(), page.reset(busy));
+  window.inferenceMathSessions = { size };
+  page.listen(busy);
 })();

@@ -1,5 +1,4 @@
-// The planner's page. The arithmetic is window.inferenceMath, printed from the package; this file reads the form,
-// writes the tables, and keeps the settings in the link.
+// The planner's answer: what planner-form.js asks, decided by window.inferenceMath, printed from the package.
 (() => {
   "use strict";
   const math = window.inferenceMath;
@@ -8,199 +7,11 @@
   const crowd = window.inferenceMathCrowd;
   const card = window.inferenceMathAnswer;
   const { data } = math;
-  const form = document.getElementById("planner-form");
+  const page = window.inferenceMathPlanner;
+  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, solve, stand, errors } = page;
   const sheet = form.closest(".planner-table");
-  const at = (name) => form.elements[name];
-  const NAMES = [...new Set([...form.elements].map((e) => e.name).filter((n) => n && n !== "preset"))];
-  const defaults = Object.fromEntries(NAMES.map((n) => [n, at(n).value]));
-  const presets = JSON.parse(form.dataset.presets);
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
-
-  const state = () => ({ ...Object.fromEntries(NAMES.map((n) => [n, at(n).value])), ...means(at("lengths").value) });
-  // Recorded requests have their own means, which nobody else sets.
-  const mixOf = (given) => data.mixes[given.lengths];
-  const means = (lengths) => {
-    const rows = data.mixes[lengths]?.rows;
-    if (!rows) return {};
-    const [prompt, output] = [0, 1].map((i) => String(rows.reduce((sum, row) => sum + row[i], 0) / rows.length));
-    return { prompt, output };
-  };
-  const mixed = () => {
-    const known = means(at("lengths").value);
-    for (const name of ["prompt", "output"]) {
-      if (known[name]) at(name).value = Math.round(known[name]);
-      for (const one of form.querySelectorAll(`[name="${name}"], [data-for="${name}"]`)) one.disabled = name in known;
-    }
-    form.querySelectorAll("input[type=range]").forEach(place);
-  };
-  // Whether a field can have a value; a number that is out of range is said when it is asked.
-  const has = (field, value) => (field.tagName === "SELECT" ? [...field.options].some((o) => o.value === value)
-    : value === "" ? Boolean(field.placeholder) : field.type !== "number" || Number.isFinite(Number(value)));
-  // What `values` do not name is as in the case, with which the page opens; returned are those that name what this
-  // page does not have.
-  const write = (values) => {
-    const strange = [];
-    for (const name of NAMES) {
-      const known = name in values && has(at(name), String(values[name]));
-      if (name in values && !known) strange.push(name);
-      at(name).value = known ? values[name] : defaults[name];
-    }
-    mixed();
-    unfold();
-    return strange;
-  };
-  const unfold = () => {
-    for (const one of form.querySelectorAll("details")) {
-      one.open ||= [...one.querySelectorAll("[name]")].some(({ name, value }) => value !== defaults[name]);
-    }
-  };
-
-  const linked = () => Object.fromEntries(Object.entries(state()).map(([name, value]) => [name, ["prompt", "output"].includes(name) ? at(name).value : value]).concat(Object.entries(window.inferenceMathSessions?.linked() ?? {})));
-
-  const remember = () => history.replaceState(null, "", share.hash("plan", linked()));
-
-  const begin = () => {
-    const [first] = Object.keys(presets);
-    write(presets[first]);
-    text("planner-link", "");
-    at("preset").value = first;
-  };
-
-  // Sliders: a thousand places from the smallest to the largest value, in equal ratios where that is asked for.
-  const place = (slider) => {
-    const field = at(slider.dataset.for);
-    const [low, high, value] = [field.min, field.max, field.value].map(Number);
-    const part = slider.dataset.scale === "log" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-    slider.value = 1000 * Math.min(1, Math.max(0, part));
-    slider.setAttribute("aria-valuetext", field.value); // its own places mean nothing
-  };
-  const moved = (slider) => {
-    const field = at(slider.dataset.for);
-    const [low, high, step] = [field.min, field.max, field.step].map(Number);
-    const part = slider.value / 1000;
-    const value = slider.dataset.scale === "log" ? low * (high / low) ** part : low + part * (high - low);
-    const digits = slider.dataset.scale === "log" ? Number(value.toPrecision(3)) : value;
-    field.value = Number((Math.round(digits / step) * step).toPrecision(12));
-    slider.setAttribute("aria-valuetext", field.value);
-  };
-
-  // What a goal does not ask for is hidden, and may be anything.
-  const idle = { serve: ["have"], have: ["traffic"], unit: ["traffic", "have"] };
-
-  const refuse = (name, why) => { throw Object.assign(new Error(`${label(name)} ${why}`), { field: name }); };
-
-  // The question as `optimiser.answers` takes it; an Error says what is wrong with it.
-  const question = (given) => {
-    for (const name of NAMES.filter((n) => at(n).type === "number" && !(idle[given.goal] ?? []).includes(n))) {
-      if (at(name).disabled || (given[name] === "" && at(name).placeholder)) continue;
-      const [value, low, high] = [given[name], at(name).min, at(name).max].map(Number);
-      const whole = ["units", "have", "drafts", "sessions"].includes(name);
-      if (given[name] === "" || !(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
-        refuse(name, `must be a ${whole ? "whole " : ""}number from ${low} to ${high}, not ${given[name] === "" ? "empty" : given[name]}`);
-      }
-    }
-    pricesOf(given);
-    const tp = Number(given.tp);
-    const model = data.models[given.model];
-    const own = model.tp[given.tp];
-    const rates = data.gpus[given.gpu];
-    if (!own) throw new Error(`${label("tp")} must divide the heads of ${given.model}, which ${tp} does not`);
-    if (given.weights === "fp8" && !rates.flops.fp8) throw new Error(`${label("weights")} must be bf16 or four bits on ${given.gpu}, which has no FP8`);
-    const [dp, pp] = [Number(given.dp), Number(given.pp)];
-    if (!data.engines[given.engine].makers.includes(rates.maker)) {
-      const short = `${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`;
-      throw Object.assign(new Error(`${label("engine")}: ${short}`), { short });
-    }
-    const whole = given.experts === "whole";
-    const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
-    const mixture = model.shape.routed_params > 0;
-    const scattered = math.say(math.scattered_over(layout(tp), rates.joined));
-    if (scattered) throw Object.assign(new Error(`${label("tp")} ${scattered}`), { short: "needs links between nodes, which are not modelled" });
-    if (layout(tp).ep > 1 && !mixture) throw new Error(`${label("experts")}: ${given.model} has none`);
-    if (mixture && model.shape.experts % layout(tp).ep) throw new Error(`${label("experts")}: ${layout(tp).ep} GPUs do not divide the ${model.shape.experts} experts of ${given.model}`);
-    if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`);
-    const most = math.most_uneven(model.shape.idle);
-    if (given.imbalance > most) refuse("imbalance", `must be at most ${math.digits(most)}, the same experts for every token, not ${given.imbalance}`);
-    const sized = (size) => math.drafting(math.unit_numbers({ ...model.shape, ...model.tp[size] }, rates, layout(size), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
-    const unit = sized(tp);
-    if (!(unit.kv_room > 0)) {
-      const least = Object.keys(model.tp).map(Number).find((size) => size > tp && sized(size).kv_room > 0);
-      throw new Error(`${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}: take ${least ? `TP ${least}` : "pipeline stages (PP), larger GPUs"}, or fewer bytes`);
-    }
-    if (given.goal === "have" && given.have < unit.gpus) throw new Error(`${label("have")} must be at least ${unit.gpus}, those of a unit`);
-    const n_out = Number(given.output);
-    const work = {
-      n_in: Number(given.prompt), n_out, alpha: storedOf(given),
-      cv: given.lengths === "fixed" ? 0 : math.geometric_cv(n_out),
-      longest: (mixOf(given)?.rows ?? []).reduce((most, [n_in, out]) => Math.max(most, n_in + out), 0),
-      pairing: pairingOf(mixOf(given)?.rows),
-    };
-    const asked = {
-      unit, work, engine: data.engines[given.engine], units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
-      quantile: Number(given.promise) || 0, ...frontOf(given, model), price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
-      read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
-      page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: data.models[given.model].context,
-    };
-    const crowded = math.say(math.crowded(asked));
-    if (crowded) refuse("sessions", crowded);
-    return asked;
-  };
-  const frontOf = ({ engine, model, gpu, front }, { kind }) => (front === ""
-    ? { front: math.fronted(data.fronts, math.front_levels(engine, kind, model, gpu)), front_sd: data.fronts.sd.all }
-    : { front: front / 1000, front_sd: 0 });
-  const storedOf = (given) => {
-    const alpha = Number(given.stored) / 100;
-    const rows = mixOf(given)?.rows;
-    return rows ? rows.reduce((sum, [n_in]) => sum + math.stored_of(n_in, alpha), 0) / rows.reduce((sum, [n_in]) => sum + n_in, 0) : alpha;
-  };
-  const pairingOf = (rows) => {
-    if (!rows) return 1;
-    const [n_in, n_out, both] = rows.reduce((sums, [prompt, answer]) => [sums[0] + prompt, sums[1] + answer, sums[2] + prompt * answer], [0, 0, 0]);
-    return both * rows.length / n_in / n_out;
-  };
-  // A replica has no more units than there are, where their GPUs are given.
-  const unitsOf = (given, unit) => (given.goal === "have" ? Math.max(2, Math.min(given.units, Math.floor(given.have / unit.gpus))) : Number(given.units));
-  const label = (name) => at(name).labels[0].firstChild.textContent;
-  // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
-  const named = (part) => (Array.isArray(part)
-    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
-    : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
-  const errors = data.errors.rows.map((row) => {
-    const told = Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]]));
-    return { ...told, kind: data.models[told.model].kind, maker: data.gpus[told.gpu].maker, generation: data.gpus[told.gpu].generation };
-  });
-  const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
-  const normals = data.normals.rows.map((row) => row.map((place) => data.normals.values[place]));
-  // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
-  const calibration = (given) => {
-    const { kind, operators, shape } = data.models[given.model];
-    const engine = data.engines[given.engine].like || given.engine;
-    const { generation } = data.gpus[given.gpu];
-    const at = math.standpoint_of(engine, engine, { ...given, generation }, given.tp * given.dp, { ...operators, fine: shape.fine });
-    if (math.by_operators(data.engines[given.engine].kernels, at.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
-    const { values, widths } = math.composed(data.levels, kernels, at);
-    const seen = math.precisions_known(data.levels, at.levels);
-    const precisions = seen.length ? { weights: seen } : {};
-    if (given.imbalance) [values.expert_imbalance, widths.expert_imbalance] = [Number(given.imbalance), 0];
-    return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
-  };
-  const coefficients = (given) => ({ ...calibration(given).found, anchor: 0 });
-  // What a calibration's scope names; numbers as both ends of a range.
-  const inputs = (given, concurrency) => ({
-    engine: given.engine, model: given.model, kind: data.models[given.model].kind, gpu: given.gpu,
-    tp: [Number(given.tp), Number(given.tp)], dp: [Number(given.dp), Number(given.dp)], nodes: "one", weights: given.weights, kv: given.kv,
-    n_in: [Number(given.prompt), Number(given.prompt)], n_out: [Number(given.output), Number(given.output)],
-    concurrency: [concurrency, concurrency],
-  });
-  // Which scored points are a unit's own.
-  const stand = (given) => ({
-    model: given.model, gpu: given.gpu, generation: data.gpus[given.gpu].generation, maker: data.gpus[given.gpu].maker,
-    engine: data.engines[given.engine].like || given.engine, weights: given.weights,
-  });
-  const spreadOf = (given) => Math.hypot(math.wider(calibration(given).spread, data.widths, calibration(given).scope, inputs(given, 1)), math.lacking(stand(given), errors));
-  const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, normals, spreadOf(given));
-  const solve = (given, asked) => math.solve(asked, draws(given));
 
   const { digits, percent, say } = math;
   const withSpan = (value, low, high, scale = 1, word = "") => {
@@ -250,7 +61,7 @@
     gpus: asked.unit.gpus, price: asked.price, tail: goal === "unit" ? asked.quantile : 0,
     never: outsideOf(given, solved, first).length + tooLong(given, asked).length > 0,
     own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
-    model: given.model, gpu: given.gpu, weights: given.weights, engine: given.engine,
+    model: data.models[given.model].like, gpu: given.gpu, weights: given.weights, engine: given.engine,
   });
   const unitCard = (found) => math.unit_card(found.asked, found.solved, about(found, "unit"));
   const noneSaid = ({ solved }) => ({ key: solved.none_in >= 1 ? "card.none" : "card.mostly_none", none: math.hundredths(solved.none_in) });
@@ -269,23 +80,6 @@
     const wide = { ...given, kv: "bf16", sessions: 0 };
     const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
     return [...missed, ...hindered, ...long, ...never, ...math.widened(stand(given), errors), ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
-  };
-
-  const remedies = (given) => {
-    const found = [];
-    for (const weights of new Set([given.weights, "fp8", data.gpus[given.gpu].flops.fp4 ? "nvfp4" : "int4"])) {
-      for (const tp of ["1", "2", "4", "8"]) {
-        if (Number(tp) < Number(given.tp) || (tp === given.tp && weights === given.weights)) continue;
-        try {
-          const kv = weights === given.weights ? given.kv : "fp8";
-          const other = { ...given, goal: "unit", tp, weights, kv };
-          const asked = question(other);
-          const solved = solve(other, asked);
-          if (solved.best) found.push(math.remedy(Number(tp), asked.unit.gpus, weights, math.median(solved.rates[solved.best])));
-        } catch { /* not a unit */ }
-      }
-    }
-    return (found.length ? found : [{ key: "missed.nothing" }]).map(sentence);
   };
 
   const told = (asked, given, name, row) => {
@@ -382,20 +176,9 @@
       const asked = question({ ...given, goal: "unit" });
       const solved = solve(given, asked);
       return solved.best ? { best: solved.best, each: solved.rates[solved.best].map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" };
-    } catch (error) { return { refused: true, said: error.short ?? "does not fit, or not in this precision" }; }
+    } catch (error) { return { refused: true, said: error.short || "does not fit, or not in this precision" }; }
   };
   const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
-
-  // The reader's prices of GPUs by name, "b200=5 h200-sxm=3.2"; an Error says what is wrong with them.
-  const pricesOf = (given) => {
-    const prices = Number(given.price) > 0 ? { [given.gpu]: Number(given.price) } : {};
-    for (const one of given.prices.split(/[\s,;]+/).filter(Boolean)) {
-      const [name, price] = one.toLowerCase().split("=");
-      if (!data.gpus[name] || !(Number(price) > 0)) refuse("prices", `must be like b200=5, with a GPU of the list, not ${one}`);
-      prices[name] = Number(price);
-    }
-    return prices;
-  };
 
   // The same question on other GPUs: what one of each is worth, and what a token costs where a price is known.
   const gpus = function* (given, first) {
@@ -488,67 +271,169 @@
     table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain"], rows);
   };
 
+  // The layout that serves most of a GPU at full load, as `layouts.search` finds it: all under a few draws, those that
+  // come near under all of them.
+  const searched = function* (tried) {
+    if (tried.length === 1) return decided(tried[0]);
+    const looked = [];
+    for (const one of tried) {
+      const asked = question(one);
+      looked.push(math.tokens_of(asked, math.solve(asked, draws(one).filter((_, i) => i % data.looked === 0))));
+      yield;
+    }
+    const near = looked.some((tokens) => math.median(tokens) > 0) ? math.layouts_near(looked) : [tried.length - 1];
+    const found = [];
+    for (const i of near) { found.push(decided(tried[i])); yield; }
+    const { order } = math.layouts_ranked(found.map((one) => math.tokens_of(one.asked, one.solved)), found.map((one) => one.asked.unit.gpus));
+    return found[order[0]];
+  };
+
+  const requestsLike = (given) => (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
+  const playedOf = (given) => ({ gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like: requestsLike(given), share: shareOf(given) });
+  const fits = (found) => crowd.holds(found, playedOf(found.given), goalOf(found.given));
+  // Whether some layout of a set-up answers, under a few draws, then under all.
+  const works = (given) => {
+    try {
+      return layoutsOf(given).some((one) => {
+        const asked = question(one);
+        const few = math.solve(asked, draws(one).filter((_, i) => i % data.looked === 0));
+        if (!few.best) return false;
+        const found = decided(one);
+        return Boolean(found.best) && fits(found);
+      });
+    } catch { return false; }
+  };
+  // The smallest limits that would do, TTFT's alone if that is enough: rounded up to two digits.
+  const looser = function* (given) {
+    for (const name of [["ttft"], ["tpot"], ["ttft", "tpot"]]) {
+      const widened = (factor) => Object.fromEntries(name.map((one) => [one, String(Math.min(Number(at(one).max), roundUp(given[one] * factor)))]));
+      if (!works({ ...given, ...widened(100) })) continue;
+      let [low, high] = [1, 100];
+      while (high / low > 1.05) {
+        yield null;
+        const middle = Math.sqrt(low * high);
+        if (works({ ...given, ...widened(middle) })) high = middle; else low = middle;
+      }
+      yield widened(high);
+      return;
+    }
+  };
+  const roundUp = (x) => { const unit = 10 ** (Math.floor(Math.log10(x)) - 1); return Number((Math.ceil(x / unit - 1e-9) * unit).toPrecision(2)); };
+  // What would do in place of a set-up that has no answer, as buttons; limits first, where these are what is missed.
+  const remedy = function* (given, fixes, limited) {
+    for (const change of limited ? looser(given) : []) {
+      if (change) yield* offerLimits({ ...given, ...change });
+      yield;
+    }
+    for (const change of page.nearest(given, fixes, works)) { if (change) page.offer(change); yield; }
+  };
+  const offerLimits = function* (given) {
+    const found = decided(layoutsOf(given).find((one) => works(one)));
+    const kept = given.goal === "unit" ? null : yield* looserFleets(found);
+    page.offer(kept ?? { ttft: given.ttft, tpot: given.tpot });
+  };
+  // Where replicas keep no promise: limits that one keeps which has little to do, loosened until fleets keep them.
+  const looserFleets = function* ({ given, ...found }) {
+    const kept = function* (limits) {
+      const one = decided({ ...given, ...limits });
+      return one.best && (yield* crowd.least(one, playedOf(one.given), goalOf(given), Infinity)) < Infinity ? limits : null;
+    };
+    const now = { ttft: given.ttft, tpot: given.tpot };
+    if (yield* kept(now)) return now;
+    const seen = yield* crowd.idle(found, playedOf(given), goalOf(given));
+    for (let factor = 1.1; factor < 6; factor *= 1.3) {
+      const [ttft, tpot] = ["ttft", "tpot"].map((name, i) => String(roundUp(Math.max(given[name], 1000 * factor * seen[i]))));
+      if (yield* kept({ ttft, tpot })) return { ttft, tpot };
+    }
+    return null;
+  };
+  // Whether the GPUs that there are do what is needed.
+  const enough = ({ need, have }, served) => {
+    if (!(need > 0)) return;
+    const told = `${have} GPU${have === "1" ? "" : "s"} serve ${digits(served)} of the ${digits(Number(need))} requests/s that you need`;
+    text("planner-enough", served >= need ? `Enough: ${told.replace(" of the ", ", and ").replace(" that you need", " are needed")}.` : `Not enough: ${told}.`);
+    if (served < need) page.offer({ goal: "serve", traffic: need });
+  };
+
   // The decision at once; queues and tables while nothing else moves, a slice of a frame at a time.
   let round = 0;
+  let last; // the set-up that was answered, with its layout
   const answer = () => {
     const mine = ++round;
     const given = state();
     sheet.dataset.goal = given.goal;
     const began = performance.now();
-    delete form.dataset.complete;
-    delete form.dataset.sized;
+    ["answered", "complete", "sized", "offered"].forEach((name) => { delete form.dataset[name]; });
+    remember();
+    page.clearFixes();
     text("planner-how", "");
     text("planner-runner", "");
     document.getElementById("planner-starts").replaceChildren();
     sheet.classList.add("planner-waiting");
-    NAMES.forEach((name) => at(name).removeAttribute("aria-invalid"));
-    try {
-      question(given);
-    } catch (error) {
-      if (error.field) at(error.field).setAttribute("aria-invalid", "true");
-      text("planner-verdict", "");
-      card.words(`${error.message}.`, "refused");
-      text("planner-settings", "");
-      document.getElementById("planner-notes").replaceChildren();
-      data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
-      [...TABLES, document.getElementById("planner-pictures")].forEach((section) => { section.hidden = true; });
-      return;
-    }
-    const work = function* () {
-      const found = decided(given);
-      show(found);
-      form.dataset.answered = String(performance.now() - began);
-      yield;
-      const { asked, solved, drawn, rows, best, second } = found;
-      if (!best) document.getElementById("planner-notes").append(...list(remedies(given)));
-      if (given.goal === "unit") starts(found, solved.order.filter((name) => best && rows[name].rate[0] > 0), {});
-      sheet.classList.remove("planner-waiting");
-      remember();
-      const like = (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
-      if (best && !math.longest_fits(like, math.system_for(asked, best, solved.settings[best]))) {
-        card.words("The longest of the requests does not fit the KV cache of a unit.", "none");
-      } else if (best && given.goal !== "unit") {
-        const played = { gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like, share: shareOf(given) };
-        answerGoal(found, yield* crowd.sized(found, played, goalOf(given)));
-      }
-      form.dataset.sized = "true";
-      yield;
-      const swung = best ? yield* pictures.pictured(found, coefficients(given)) : pictures.none();
-      text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung, math.as_good(solved.lead))) : "");
-      yield* sizes(given);
-      tiers(found);
-      drafting(found);
-      yield* gpus(given, found);
-      form.dataset.complete = "true";
-    };
-    const steps = work();
+    page.complain(null);
+    let tried, refused;
+    try { tried = layoutsOf(given); } catch (error) { refused = error; }
+    const work = refused ? remedy(given, refused.fixes ?? [], false) : answered(given, tried, began);
+    last = null;
+    if (refused) refusal(refused);
     const go = () => {
       if (mine !== round) return;
       const until = performance.now() + ROOM_FOR_DRAWS;
-      do { if (steps.next().done) return; } while (performance.now() < until);
+      do { if (work.next().done) { form.dataset.offered = "true"; return; } } while (performance.now() < until);
       setTimeout(go);
     };
     setTimeout(go, 30);
+  };
+  const refusal = (error) => {
+    page.complain(error);
+    text("planner-verdict", "");
+    card.words(`${error.message}.`, "refused");
+    text("planner-settings", "");
+    document.getElementById("planner-notes").replaceChildren();
+    data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
+    [...TABLES, document.getElementById("planner-pictures")].forEach((section) => { section.hidden = true; });
+  };
+  const answered = function* (given, tried, began) {
+    let found = yield* searched(tried);
+    show(found);
+    form.dataset.answered = String(performance.now() - began);
+    last = found.given;
+    yield;
+    sheet.classList.remove("planner-waiting");
+    const whole = found.best && fits(found);
+    if (found.best && !whole) {
+      card.words("The longest of the requests does not fit the KV cache of a unit.", "none");
+    } else if (found.best && given.goal !== "unit") {
+      const chosen = tried.length > 1 ? yield* crowd.laid(tried, page, playedOf(given), goalOf(given)) : found.given;
+      const other = chosen && chosen !== found.given ? decided(chosen) : found;
+      if (other !== found && other.best) {
+        found = other;
+        last = chosen;
+        show(found);
+      }
+      const crowded = yield* crowd.sized(found, playedOf(given), goalOf(given));
+      answerGoal(found, crowded);
+      const held = crowded.order.map((name) => crowded.fleets[name]).filter((one) => one?.replicas > 0);
+      if (!held.length) {
+        const limits = yield* looserFleets(found);
+        if (limits) page.offer(limits);
+        yield* remedy(given, given.promise === "means" ? [] : [{ promise: "means" }], false);
+      }
+      else if (given.goal === "have") enough(given, Math.max(...held.map((one) => one.sold)));
+    } else if (found.best) {
+      starts(found, found.solved.order.filter((name) => found.rows[name].rate[0] > 0), {});
+    }
+    if (!whole) yield* remedy(given, [], !found.best);
+    form.dataset.sized = "true";
+    yield;
+    const { best, second, rows, solved } = found;
+    const swung = best ? yield* pictures.pictured(found, coefficients(found.given)) : pictures.none();
+    text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung, math.as_good(solved.lead))) : "");
+    yield* sizes(found.given);
+    tiers(found);
+    drafting(found);
+    yield* gpus(found.given, found);
+    form.dataset.complete = "true";
   };
 
   const layout = (given) => {
@@ -557,7 +442,7 @@
     const counted = given.imbalance ? `, expert_imbalance=${given.imbalance}` : "";
     return divided + counted + (Number(given.drafts) > 0 ? `, drafts=${given.drafts}, accepted=${Number(given.accepted) / 100}` : "");
   };
-  const wrong = (given) => { try { question(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };
+  const wrong = (given) => { try { layoutsOf(given); return ""; } catch ({ message }) { return `# ${message}\n`; } };
   const fleetLine = (given) => {
     if (given.goal === "unit") return "";
     const come = [...(given.arrivals === "1" ? [] : [`cv_arrivals=${given.arrivals}`]), ...(mixOf(given) ? ["mix=requests"] : [])].join(", ");
@@ -565,8 +450,8 @@
     return `print(planner.${given.goal === "have" ? `capacity(found, ${given.have}` : `fleet(found, ${given.traffic}`}${rest}))  # with queues, simulated\n`;
   };
   const asPython = () => {
-    const given = state();
-    if (wrong(given)) return wrong(given);
+    if (wrong(state())) return wrong(state());
+    const given = last ?? layoutsOf(state())[0];
     const alpha = Number(given.stored) / 100;
     const mix = Boolean(mixOf(given));
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
@@ -586,8 +471,8 @@
   const asMarkdown = () => {
     const lines = (id) => document.getElementById(id).textContent;
     const rows = (found) => found.map((row, i) => `| ${row.join(" | ")} |${i ? "" : `\n|${row.map(() => "---").join("|")}|`}`).join("\n");
-    const given = state();
-    if (wrong(given)) return wrong(given);
+    if (wrong(state())) return wrong(state());
+    const given = last ?? layoutsOf(state())[0];
     const asked_ = question(given).unit;
     const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
@@ -606,48 +491,8 @@
     share.button("Download tables (CSV)", () => {
       share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
     }),
-    share.button("Reset", () => {
-      begin();
-      answer();
-    }),
+    page.reset(answer),
   );
-  // A checkpoint in four or eight bits is served as it is stored; four bits that it has not are not kept.
-  const FOUR = ["nvfp4", "mxfp4", "int4"];
-  // What was another model's alone goes with it; a unit that does not hold the new one grows.
-  const OF_A_MODEL = ["experts", "dp", "pp", "drafts", "accepted", "imbalance", "front"];
-  const asStored = (model) => {
-    const { stored } = data.models[model];
-    if (stored !== "bf16" || FOUR.includes(at("weights").value)) at("weights").value = stored;
-    for (const name of OF_A_MODEL) at(name).value = defaults[name];
-    const holds = (tp) => { try { question({ ...state(), goal: "unit", tp }); return true; } catch { return false; } };
-    const { value } = at("tp");
-    at("tp").value = [value, ...[...at("tp").options].map((one) => one.value)].find((tp) => Number(tp) >= Number(value) && holds(tp)) ?? value;
-  };
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", ({ target }) => {
-    if (target.name === "preset") { if (target.value) { write({ ...aims(), ...presets[target.value] }); text("planner-link", ""); } }
-    else if (target.type === "range") { moved(target); at("preset").value = ""; }
-    else {
-      at("preset").value = "";
-      if (target.name === "model") asStored(target.value);
-      if (target.name === "lengths") mixed();
-      form.querySelectorAll(`[data-for="${target.name}"]`).forEach(place);
-    }
-    answer();
-  });
-  // What the reader is after stays, whatever the set-up.
-  const aims = () => Object.fromEntries(["goal", "traffic", "have", "arrivals", "price", "prices"].map((name) => [name, at(name).value]));
-  // What a link asks for and this page lacks is said above the answer.
-  const follow = (link) => {
-    const strange = write(link.state);
-    const said = strange.length ? [`The link names what this page does not have: ${strange.map((name) => `${name} ${link.state[name]} (now ${at(name).value})`).join(", ")}.`] : [];
-    const unknown = Object.keys(link.state).filter((name) => !NAMES.includes(name) && name !== "preset" && !name.startsWith("sessions."));
-    if (unknown.length) said.push(`No field here is called ${unknown.join(" or ")}: the link says it for nothing.`);
-    text("planner-link", said.join(" "));
-  };
-  const opened = share.parse();
-  if (opened?.id === "plan") follow(opened); else begin();
-  window.addEventListener("hashchange", () => { const link = share.parse(); if (link?.id === "plan") { follow(link); at("preset").value = ""; answer(); } });
-  window.inferenceMathPlanner = { question, coefficients, calibration, draws, spreadOf, state, write, remember, asPython, asMarkdown, views: pictures.views };
-  answer();
+  Object.assign(page, { asPython, asMarkdown, views: pictures.views });
+  page.listen(answer);
 })();

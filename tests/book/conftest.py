@@ -70,7 +70,9 @@ def opener(browser, site):
         )
         page.goto((site / name.partition("#")[0]).as_uri() + name[len(name.partition("#")[0]) :])
         # What a fold of the planner's form hides, a test fills in, too.
-        page.evaluate("document.querySelectorAll('#planner-form details').forEach((one) => { one.open = true; })")
+        page.evaluate(
+            "document.querySelectorAll('#planner-form fieldset > details').forEach((one) => { one.open = true; })"
+        )
         page.wait_for_function(SCROLLED)
         if "#" not in name:
             page.evaluate("window.scrollTo(0, 0)")

@@ -6,23 +6,26 @@ Everything is in SI units: bytes (1 GB = 1e9), bytes per second, dense FLOP/s wi
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.files import parsed_file
+from inference_math.catalogue.naming import meant, near
 from inference_math.catalogue.precisions import FOUR_BITS, PRECISIONS, as_precision, bytes_per_value
 from inference_math.evidence import data_dir, load
 from inference_math.evidence.checks import Interval, as_numbers, as_one_of
 
-__all__ = ["GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model"]
+__all__ = [
+    "GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model", "names",
+]  # fmt: skip
 
 _SIZES = Interval(1e6, 1e36)  # bytes, bytes/s, FLOP/s of a GPU
 _WATTS = Interval(1, 1e5)
@@ -171,18 +174,47 @@ MODELS: Mapping[str, Model] = _Catalogue("models", _models)
 GPUS: Mapping[str, Gpu] = _Catalogue("gpus", lambda: _rows("gpus", Gpu))
 
 
-# Models of the same shape as another one.
-ALIASES = MappingProxyType({"deepseek-r1": "deepseek-v3", "deepseek-v3.1": "deepseek-v3"})
+@cache
+def _named() -> dict[str, dict[str, Any]]:
+    """Return the rows of `names.csv`: more models by name, each with its configuration or the name of one like it."""
+    rows: Any = load("names").frame.fillna("").to_dict("records")
+    return {row["name"]: row for row in rows}
+
+
+def names() -> list[str]:
+    """Return the names of all models that `model` knows, the book's own first.
+
+    >>> len(names()) > 140
+    True
+    """
+    return [*MODELS, *_named()]
 
 
 def model(name: str) -> Model:
-    """Return a model of the catalogue, by its name or an alias; an unknown name raises ValueError with all names.
+    """Return a model by its name, or that of its repository: owner, tuning, date and precision may stand in it.
 
-    >>> model("deepseek-r1").name
+    A model that is made as another one is that one, with the longest sequence of its own. An unknown name raises
+    ValueError with those that are written most alike.
+
+    >>> model("deepseek-ai/DeepSeek-R1").name
     'deepseek-v3'
+    >>> model("Qwen/Qwen2.5-72B-Instruct").n_layers
+    80
     """
-    known = ALIASES[name] if isinstance(name, str) and name in ALIASES else name
-    return MODELS[as_one_of("model", known, MODELS)]
+    if not isinstance(name, str):
+        raise TypeError(f"model must be a name, not {name!r:.80}")
+    found = meant(name, names())
+    if not found:
+        close = near(name, names(), 3)
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise ValueError(f"model must be one of {len(names())} names, such as llama-3-70b, not {name!r:.80}{hint}")
+    if found in MODELS:
+        return MODELS[found]
+    row = _named()[found]
+    own = {"source": row["source"], "url": f"https://huggingface.co/{row['source']}/blob/main/config.json"}
+    if row["like"]:
+        return replace(model(row["like"]), context=int(row["context"]), **own)
+    return replace(Model.from_config(json.loads(row["config"]), found), context=int(row["context"]), **own)
 
 
 def gpu(name: str) -> Gpu:

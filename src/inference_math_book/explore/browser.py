@@ -22,6 +22,7 @@ from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
+from inference_math.optimiser.choice import LOOKED
 from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
@@ -29,18 +30,19 @@ from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, known_errors, levels
 from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
+from inference_math_book.explore.packing import OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
 from inference_math_planner import laws
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.text import PRINTED
-from inference_math_planner.fleets import bench
+from inference_math_planner.fleets import bench, queues
 from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import SHARED, chances
 
-__all__ = ["PRINTED_MODULES", "data", "script"]
+__all__ = ["PRINTED_MODULES", "data", "packed", "script"]
 
 PRINTED_MODULES = (
     "inference_math.optimiser.answers",
@@ -66,9 +68,12 @@ PRINTED_MODULES = (
     "inference_math.optimiser.starts",
     "inference_math.unit.steps",
     "inference_math.simulate.systems",
+    "inference_math_planner.fleets.tries",
     "inference_math_planner.fleets.visits",
     "inference_math_planner.answers.card",
     "inference_math_planner.answers.notes",
+    "inference_math.catalogue.naming",
+    "inference_math_book.explore.packing",
 )
 """What is printed: modules whose functions are plain Python, numbers in and out."""
 _MODULES = [import_module(name) for name in PRINTED_MODULES]
@@ -179,12 +184,24 @@ function say(said) {
 _HOLES = f"var hole = /{HOLE.pattern}/g, joins = {json.dumps(JOINS)};\n"
 
 
+# Models by name, each with the name of the one that it is made as: whose calibration it has.
+_UNPACKED = """
+(function (data) {
+  var rows = data.packed.rows, like = data.packed.like, models = data.models = {};
+  for (let name in rows) {
+    models[name] = unpacked(name, rows[name], data.packed.fines);
+    models[name].like = name;
+  }
+  for (let name in like) {
+    models[name] = Object.assign({}, models[like[name][0]], { like: like[name][0], context: like[name][1] });
+  }
+})(window.inferenceMath.data);
+"""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
 _STUB = re.compile(r"\bstub(?=\d+_)")  # how the printer begins a name of its own
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
-_SIZES = (1, 2, 4, 8)  # GPUs that share a matrix, as the page offers them
 
 
 def script() -> str:
@@ -200,7 +217,7 @@ def script() -> str:
     functions = _STUB.sub("s", _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False)))
     whole: str = jsmin(  # who reads it reads the Python
         f'(function () {{\n"use strict";\n{_PRELUDE}{_HOLES}{printed}\n{functions}\n'
-        f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n}})();\n"
+        f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n{_UNPACKED}}})();\n"
     )
     return whole
 
@@ -220,7 +237,7 @@ def _usual(engine: str, gpu: str) -> list[int]:
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     return {
-        "models": {name: _record(model) for name, model in catalogue.MODELS.items()},
+        "packed": _models(),
         "gpus": {
             name: rates_of(gpu)
             | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0, "joined": joined(gpu)}
@@ -236,6 +253,8 @@ def data() -> dict[str, Any]:
         "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
+        "idle": queues.IDLE,
+        "looked": LOOKED,
         "normals": _normals(),
         "memory": MEMORY,
         "crowd": _crowd(),
@@ -260,14 +279,43 @@ def data() -> dict[str, Any]:
     }
 
 
-def _record(model: Model) -> dict[str, Any]:
-    """Return a model by the GPUs that share a matrix; what does not depend on them stands once."""
-    by_tp = {str(tp): dict(shape_of(model, tp)) for tp in _SIZES if model.n_heads % tp == 0}
-    same = {name: value for name, value in by_tp["1"].items() if all(one[name] == value for one in by_tp.values())}
-    own = {tp: {name: value for name, value in one.items() if name not in same} for tp, one in by_tp.items()}
-    told = {"kind": kind_of(model), "stored": model.stored, "context": model.context}
-    operators = {name: value for name, value in operators_of(model).items() if name != "fine"}  # which its shape has
-    return told | {"operators": operators, "shape": same, "tp": own}
+def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
+    """Return a model as a row for `unpacked`; which precision its groups have is a place in `fines`, which may grow."""
+    by_tp = {tp: shape_of(model, tp) for tp in SHARED_BY if model.n_heads % tp == 0}
+    shape: dict[str, Any] = dict(by_tp[1])
+    operators = operators_of(model)
+    if shape["fine"] not in fines:
+        fines.append(shape["fine"])
+    caches = [layer_cache for layer in model.layers for layer_cache in layer.attention.caches]
+    rows = [
+        [cache.heads if name == "copies" else values[name] for name in OF_A_CACHE]
+        for cache, values in zip(caches, shape["caches"], strict=True)
+    ]
+    told = [
+        operators["heads"],
+        operators["products"],
+        operators["mixed"],
+        fines.index(shape["fine"]),
+        operators["blocks"],
+    ]
+    moved = [by_tp[tp]["layer_bytes"] if tp in by_tp else 0 for tp in SHARED_BY]
+    sizes = [shape[name] for name in OF_A_SHAPE]
+    params = [shape["params"][name] for name in OF_A_TOKEN]
+    return [kind_of(model), model.stored, model.context, told, sizes, params, moved, rows]
+
+
+def _models() -> dict[str, Any]:
+    """Return the models that differ as `packing.packed` has them, by name; of all others which they are made as."""
+    fines: list[dict[str, Any]] = []
+    rows = {name: packed(model, fines) for name, model in catalogue.MODELS.items()}
+    like = {}
+    for name in catalogue.names()[len(rows) :]:
+        model = catalogue.model(name)
+        if model.name == name:
+            rows[name] = packed(model, fines)
+        else:
+            like[name] = [model.name, model.context]
+    return {"rows": rows, "like": like, "fines": fines}
 
 
 def _errors() -> dict[str, Any]:

@@ -22,6 +22,7 @@ THEBE = "THEBE_JS_URL"
 _ICONS = re.compile(
     r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>|\s*<(?:script|link)[^>]*sphinx-thebe[^>]*/?>(?:</script>)?"
 )
+_MARGINS = re.compile(r"^[ ]*(?://.*\n)?", re.MULTILINE)  # of a script: indents, and lines of remarks
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
 
 
@@ -78,8 +79,10 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
             app.add_js_file(script, loading_method="defer")
     if 'id="planner-form"' in context.get("body", ""):
         context["metatags"] = context.get("metatags", "") + f"<style>{css()}</style>"
-        parts = [f"planner{part}.js" for part in ("-pictures", "-crowd", "-answer", "", "-bench", "-sessions")]
-        for script in ("inference_math.js", "share.js", *parts):
+        (of,) = re.findall(r'id="planner-form" data-page="(\w+)"', context["body"])
+        plan = ("-pictures", "-crowd", "-answer", "")
+        parts = {"plan": plan, "sessions": ("-sessions",), "benchmark": ("-bench",)}[of]
+        for script in ("inference_math.js", "share.js", *(f"planner{part}.js" for part in ("-form", *parts))):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.
     context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')
@@ -92,9 +95,12 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
 
 
 def lighten(app: Sphinx, error: Exception | None) -> None:
-    """Take from the built pages the scripts that they do not use: two megabytes of each."""
+    """Take from the built pages the scripts that they do not use, two megabytes of each; from ours what nobody runs."""
     if error is not None or app.builder.format != "html":
         return
+    for name in ("share.js", *(path.name for path in Path(app.srcdir, "book", "_static").glob("planner*.js"))):
+        script = Path(app.outdir, "_static", name)
+        script.write_text(_MARGINS.sub("", script.read_text(encoding="utf-8")), encoding="utf-8")
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         light = _ICONS.sub("", text)

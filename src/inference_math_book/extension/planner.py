@@ -1,26 +1,32 @@
-"""The planner's form and tables; what they compute is `inference_math_book.explore.browser`, printed as a script.
+"""The planner's three pages; what they compute is `inference_math_book.explore.browser`, printed as a script.
 
-What the form asks is here, how it looks in `planner.html.jinja`.
+What their forms ask is here, how they look in `planner.html.jinja`, and what a field means in `planner_notes.toml`.
 """
 
 from __future__ import annotations
 
 import json
+import tomllib
+from collections import defaultdict
 from collections.abc import Mapping
+from importlib.resources import files
+from itertools import chain
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from sphinx.util.docutils import SphinxDirective
 
+from inference_math.evidence.checks import as_one_of
 from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
 
 __all__ = ["Planner"]
 
 
 class Field(NamedTuple):
-    """A number of the form, `label` with its unit; `value` None: left out, which is `empty`; `log` None: no slider."""
+    """A number of a form, `label` with its unit; `value` None: left out, which is `empty`; `log` None: no slider."""
 
     name: str
     label: str
@@ -33,7 +39,7 @@ class Field(NamedTuple):
 
 
 class Select(NamedTuple):
-    """A choice of the form: its options' names and words, and the one that is chosen at first."""
+    """A choice of a form: its options' names and words, and the one that is chosen at first."""
 
     name: str
     label: str
@@ -42,45 +48,61 @@ class Select(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of text of the form, with an example of what it takes."""
+    """A line of text of a form: an example of what it takes, what it has at first, whether names are proposed."""
 
     name: str
     label: str
     example: str
+    value: str = ""
+    names: bool = False
+
+
+Row = Field | Select | Line
 
 
 class Group(NamedTuple):
     """Fields under one heading: those that are always seen, and more behind a click on `summary`."""
 
     heading: str
-    fields: tuple[Field | Select, ...]
+    fields: tuple[Row, ...]
     summary: str = ""
-    more: tuple[Field | Select | Line, ...] = ()
+    more: tuple[Row, ...] = ()
 
+
+# The pages by what the directive says, with their files and what stands on their tabs.
+PAGES = {
+    "plan": ("planner", "Plan"),
+    "sessions": ("planner-sessions", "Users who come back"),
+    "benchmark": ("planner-benchmark", "Benchmark"),
+}
 
 # Named as the options of ``vllm bench serve``; what has no value is left out of the command.
-BENCHMARK: tuple[Field, ...] = (
+SENT: tuple[Field, ...] = (
     Field("max-concurrency", "Users at once", 1, 4096, 1, 32),
     Field("num-prompts", "Prompts in all", 1, 20_000, 1, 320),
+)
+SENT_MORE: tuple[Field, ...] = (
     Field("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10),
-    Field("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None),
+    Field("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None, empty="all together"),
     Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, None, empty="as the engine does"),
     Field("max-num-seqs", "Requests in the engine", 1, 1_000_000, 1, None, empty="as the engine does"),
 )
 
 # Named as `fleets.turns.Turns` and `catalogue.tiers` name them.
 SESSIONS: tuple[Field, ...] = (
-    Field("users", "Users with a session under way", 1, 1_000_000, 1, 100),
-    Field("units", "Units that serve them", 1, 10_000, 1, 8),
-    Field("turns", "Turns of a session", 1, 10_000, 1, 60),
-    Field("first", "Its first prompt (tokens)", 1, 2_000_000, 1, 15_000),
-    Field("message", "Each further turn brings (tokens)", 0, 2_000_000, 1, 1500),
-    Field("answer", "Answer (tokens)", 2, 100_000, 1, 500),
-    Field("shared", "Beginning that all prompts share, besides (tokens)", 0, 2_000_000, 1, 0),
-    Field("think", "Thinking, in the mean (s)", 0, 1_000_000, 0.1, 20),
-    Field("lifetime", "Dropped if not used for (s)", 1, 10_000_000, 1, None),
-    Field("dram", "Host memory of all machines (GB)", 0, 1_000_000_000, 1, 2000),
-    Field("local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
+    Field("sessions.users", "Users with a session", 1, 1_000_000, 1, 100),
+    Field("sessions.units", "Units that serve them", 1, 10_000, 1, 8),
+    Field("sessions.turns", "Turns of a session", 1, 10_000, 1, 60),
+    Field("sessions.first", "First prompt (tokens)", 1, 2_000_000, 1, 15_000),
+    Field("sessions.message", "Each further turn (tokens)", 0, 2_000_000, 1, 1500),
+    Field("sessions.answer", "Answer (tokens)", 2, 100_000, 1, 500),
+    Field("sessions.dram", "Host memory in all (GB)", 0, 1_000_000_000, 1, 2000),
+)
+SESSIONS_MORE: tuple[Field, ...] = (
+    Field("sessions.shared", "Common beginning, besides (tokens)", 0, 2_000_000, 1, 0),
+    Field("sessions.think", "Thinking, in the mean (s)", 0, 1_000_000, 0.1, 20),
+    Field("sessions.lifetime", "Dropped if not used for (s)", 1, 10_000_000, 1, None, empty="never"),
+    Field("sessions.local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
 )
 
 TABLES = {
@@ -95,13 +117,14 @@ TABLES = {
 def presets() -> dict[str, dict[str, object]]:
     """Return set-ups by name: the case, those of the talks, some that readers ask about, and recorded lengths.
 
-    What one leaves out, and what a link leaves out, is as in the case: the form's own values, with which it opens.
+    What one leaves out, and what a link leaves out, is as in the case: the form's own values, with which it opens. The
+    layout is left out, unless a talk names it.
     """
     from inference_math import evidence, theory
 
     reused = evidence.load("traces_alpha").frame.set_index("trace")["token_share"]
     stored = {turns: round(100 * theory.reuse_conversation(turns=turns), 1) for turns in (6.5, 15)}
-    qwen = {"model": "qwen3-14b", "tp": "1", "weights": "bf16", "prompt": 9600, "output": 100}
+    qwen = {"model": "qwen3-14b", "weights": "bf16", "prompt": 9600, "output": 100, "tp": "1"}
     return {
         "The case: Llama-3-70B, 2,200 in, 170 out": {},
         "The same, 15 turns on a local SSD": {"stored": stored[15], "tier": "local_ssd"},
@@ -120,8 +143,8 @@ def presets() -> dict[str, dict[str, object]]:
     }
 
 
-def inputs() -> tuple[Group, ...]:
-    """Return what the form asks, filled in with the case: for what, then what is served, on what, and how fast."""
+def inputs() -> dict[str, tuple[Group, ...]]:
+    """Return what the form of each page asks, filled in with the case."""
     from inference_math import catalogue
     from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
@@ -149,16 +172,16 @@ def inputs() -> tuple[Group, ...]:
         "0.9": "nine in ten (full load: P90)",
         "0.99": "99 in a hundred (full load: P99)",
     }
-    aim = (
-        Select("goal", "I am looking for", goals, "serve"),
-        Select("preset", "Set-up", {"": "yours", **{name: name for name in presets()}}, ""),
+    model = Line("model", "Model", "a name, e.g. Qwen2.5-72B", UNIT.model.name, names=True)
+    gpu = Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, UNIT.gpu.name)
+    weights = Select("weights", "Weights", precisions, UNIT.weights)
+    prompt = Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, WORK.n_in, True)
+    output = Field("output", "Output (tokens)", 2, 100_000, 1, WORK.n_out, True)
+    limits = (
+        Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 1e3 * LIMITS.ttft, True),
+        Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 1e3 * LIMITS.tpot, True),
     )
-    served = (
-        Select("model", "Model", {name: name for name in catalogue.MODELS}, UNIT.model.name),
-        Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True),
-        Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, WORK.n_in, True),
-        Field("output", "Output (tokens)", 2, 100_000, 1, WORK.n_out, True),
-    )
+    front = Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None, empty="as fitted")
     sent = (
         Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
         Select("arrivals", "Requests arrive", bursts, "1"),
@@ -167,46 +190,58 @@ def inputs() -> tuple[Group, ...]:
         Field("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8),
         Field("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0),
     )
-    run = (
-        Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, UNIT.gpu.name),
-        Select("tp", "Tensor parallelism (TP)", sizes, str(UNIT.tp)),
-        Select("weights", "Weights", precisions, UNIT.weights),
-        Select("kv", "KV cache", kv, UNIT.kv),
-        Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, UNIT.engine),
-        Field("have", "GPUs I have", 1, 10_000, 1, 16, True),
-    )
     laid_out = (
-        Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
-        Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
+        Select("tp", "Tensor parallelism (TP)", {"auto": "auto", **sizes}, "auto"),
         Select("dp", "Groups that share the attention (DP)", sizes, "1"),
         Select("experts", "Routed experts", experts, "split"),
-        Field("imbalance", "Expert imbalance, if you counted (CV)", 0, 100, 0.01, None),
         Select("pp", "Pipeline stages (PP)", sizes, "1"),
+        Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, UNIT.engine),
+        Select("kv", "KV cache", kv, UNIT.kv),
+        Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
+        Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
+        Field("imbalance", "Expert imbalance, if you counted (CV)", 0, 100, 0.01, None, empty="as fitted"),
+    )
+    fleets = (
         Field("units", "Units of a replica, at most", 2, 64, 1, 8),
         Select("link", "Link from prefill to decode pool", {name: one.title for name, one in links().items()}, USUAL),
+    )
+    promised = (
+        Select("promise", "The limits hold for", promises, "mean"),
         Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
         Line("prices", "Prices of other GPUs", "b200=5 h200-sxm=3.2"),
-        Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None),
+        front,
     )
-    limits = (
-        Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 1e3 * LIMITS.ttft, True),
-        Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 1e3 * LIMITS.tpot, True),
-    )
-    return (
-        Group("", aim),
-        Group("What I serve", served, "Lengths, bursts, stored prompts", sent),
-        Group("What I run on", run, "Drafts, parallelism, link, price, front", laid_out),
-        Group(
-            "What I promise",
-            limits,
-            "Means, or a share of the requests",
-            (Select("promise", "The limits hold for", promises, "mean"),),
+    traffic = Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True)
+    have = Field("have", "GPUs I have", 1, 10_000, 1, 16, True)
+    need = Field("need", "I need (requests/s)", 0.01, 100_000, 0.01, None, empty="not said")
+    on = "Layout, engine, KV cache, drafts"
+    return {
+        "plan": (
+            Group("", (Select("goal", "I am looking for", goals, "serve"),)),
+            Group("What I serve", (model, traffic, prompt, output), "Lengths, bursts, stored prompts", sent),
+            Group("What I run on", (gpu, weights, have, need), f"{on}, pools", laid_out + fleets),
+            Group("What I promise", limits, "For how many requests, prices, front", promised),
         ),
-    )
+        "sessions": (
+            Group("What I run on", (model, gpu, weights), f"{on}, limits", (*laid_out, *limits, front)),
+            Group("Who comes back", SESSIONS, "Thinking, common beginning, SSDs", SESSIONS_MORE),
+        ),
+        "benchmark": (
+            Group("What I run on", (model, gpu, weights), on, (*laid_out, front)),
+            Group("What is sent", (prompt, output, *SENT), "Lengths, rate, the engine's limits", SENT_MORE),
+        ),
+    }
 
 
-def page() -> str:
-    """Return the form, and the places of all that it answers, as HTML."""
+def defaults() -> dict[str, str]:
+    """Return what every field of every page has at first, by its name: what a link may leave out."""
+    rows = chain.from_iterable((*one.fields, *one.more) for groups in inputs().values() for one in groups)
+    values = {row.name: "" if row.value is None else row.value for row in rows}
+    return {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
+
+
+def page(name: str) -> str:
+    """Return the form of a page, and the places of all that it answers, as HTML."""
     from inference_math_book.explore.pictures import PICTURES
 
     loader = PackageLoader("inference_math_book.extension", "")
@@ -214,32 +249,41 @@ def page() -> str:
     environment.filters["short"] = "{:g}".format
     environment.tests["select_row"] = lambda row: isinstance(row, Select)
     environment.tests["line_row"] = lambda row: isinstance(row, Line)
+    shown = presets() if name == "plan" else {}
+    said = files("inference_math_book.extension").joinpath("planner_notes.toml").read_text("utf-8")
     return environment.get_template("planner.html.jinja").render(
-        groups=inputs(),
-        benchmark=BENCHMARK,
-        sessions=SESSIONS,
+        page=name,
+        pages=PAGES,
+        groups=inputs()[name],
+        notes=defaultdict(str, tomllib.loads(said)),
+        known=json.dumps(defaults()),
         pictures=PICTURES,
         tables=TABLES,
-        presets=json.dumps(presets()),
+        presets={title: f"#plan:{urlencode(values)}" for title, values in shown.items()},
     )
 
 
 class Planner(SphinxDirective):
-    """Directive: the form, what it answers with the equation behind each number, architectures and tiers."""
+    """Directive: a form, and what it answers; of `plan` with the equation behind each number."""
+
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         from inference_math_planner.answers.deployment import ANSWERS
 
+        name = as_one_of("planner", self.arguments[0] if self.arguments else "plan", PAGES)
+        content = nodes.container(classes=["planner-table", "generated"])
+        content += nodes.raw("", page(name), format="html")
+        if name != "plan":
+            return [content]
         lines = [
             ":::{dropdown} All numbers, and the equation behind each",
             "| answer | value (5 to 95 % of the calibration) | what it is | computed by | closed form | which says |",
             "|---|---|---|---|---|---|",
         ]
-        for name, title, _, _, formula, _ in ANSWERS:
-            value, why, by, said = (f'<span data-{kind}="{name}"></span>' for kind in ("value", "why", "by", "said"))
+        for answer, title, _, _, formula, _ in ANSWERS:
+            value, why, by, said = (f'<span data-{kind}="{answer}"></span>' for kind in ("value", "why", "by", "said"))
             equation = f"{{eq}}`{formula}`" if formula else ""
             lines.append(f"| {title} | {value} | {why} | {by} | {equation} | {said} |")
-        content = nodes.container(classes=["planner-table", "generated"])
-        content += nodes.raw("", page(), format="html")
         self.state.nested_parse(StringList([*lines, ":::"], source="inference_math"), self.content_offset, content)
         return [content]

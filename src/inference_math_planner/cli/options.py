@@ -102,7 +102,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     unit.add_argument(
         "--model",
         required=True,
-        help="name in the catalogue, for example llama-3-70b, or a config.json of Hugging Face",
+        help="a model's name or repository, for example llama-3-70b, or a config.json of Hugging Face",
     )
     unit.add_argument(
         "--gpu", required=True, help="name in the catalogue, for example h100-sxm, or a TOML file of its rates"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import Any
@@ -15,11 +16,12 @@ from inference_math.evidence.checks import as_whole
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case
 from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_of
-from inference_math.optimiser.draws import interval, median
+from inference_math.optimiser.draws import interval
 from inference_math.unit import Unit
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
+from inference_math_planner.fleets.tries import TRIED, expected_cost, firsts, rates_that_fit, tried_in_a_node
 
 __all__ = ["Sized", "groups", "layouts", "search", "size"]
 
@@ -27,10 +29,9 @@ COLUMNS = [
     *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
     *("loss", "decodes", "ttft", "tpot"),
 ]
-SIZES = (1, 2, 4, 8, 16)  # of TP and DP that are tried
+SIZES = tuple(TRIED)
 STAGES = (2, 4, 8)  # nodes among which layers are divided, where one does not hold them
 _MOST = 512  # GPUs among which layouts are tried
-_FEW = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
 
 
 def groups(gpu: Gpu) -> Iterator[tuple[int, int]]:
@@ -53,20 +54,17 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     layers lie on as few nodes as hold it.
     """
     most, found = as_whole("gpus", gpus, 1, _MOST), False
-    node = min(most, joined(unit.gpu))
-    for tp, stages in groups(unit.gpu):
-        if tp * stages > most or (stages > 1 and found):
-            return
-        shared = [(1, 1)]  # DP and EP
-        if unit.model.is_mixture and stages == 1:  # attention in groups goes with whole experts
-            shared += [(dp, tp * dp) for dp in SIZES if 1 < tp * dp <= node]
-        for dp, ep in shared:
-            try:
-                one = unit.resized(tp=tp, dp=dp, ep=ep, pp=stages)
-            except ValueError:
-                continue
+    for layout in tried_in_a_node(min(most, joined(unit.gpu)), unit.model.is_mixture):
+        with suppress(ValueError):
+            yield unit.resized(**layout)
             found = True
-            yield one
+    for tp, stages in groups(unit.gpu):
+        if found or tp * stages > most:
+            return
+        if stages > 1:
+            with suppress(ValueError):
+                yield unit.resized(tp=tp, dp=1, ep=1, pp=stages)
+                return
 
 
 def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
@@ -183,7 +181,7 @@ def size(
     if not looks:
         return Sized(Plan.of(cases[0], DRAWS), None)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
-    looks.sort(key=lambda one: _expected(one, rate or 0.0, float(have or 0)))
+    looks.sort(key=lambda one: expected_cost(one.solved, one.case.unit.gpus, rate or 0.0, float(have or 0)))
     costs: list[float] = []
     for one in shown(looks):
         least = min(costs, default=inf)
@@ -224,30 +222,11 @@ def _look(case: Case) -> Plan:
 
 def _first(looks: list[Plan], have: int) -> list[Plan]:
     """Return the first few layouts of each TP, those that serve most of a GPU first, as far as there are GPUs."""
-    rates = {id(one): max([rate / one.case.unit.gpus for _, rate in _fitting(one, have)], default=0.0) for one in looks}
-    able = sorted((one for one in looks if rates[id(one)] > 0), key=lambda one: -rates[id(one)])
-    found: list[Plan] = []
-    for one in able:
-        if sum(one.case.unit.tp == other.case.unit.tp for other in found) < _FEW:
-            found.append(one)
-    return found
-
-
-def _fitting(one: Plan, have: float) -> list[tuple[int, float]]:
-    """Return the GPUs of the smallest replica, and the requests/s of a unit at full load, of what fits, if GPUs are."""
-    each = [
-        (one.case.unit.gpus * (2 if name == "disaggregated" else 1), one.solved["rates"][name]) for name in one.order
-    ]
-    return [(gpus, median(rates)) for gpus, rates in each if not have or gpus <= have]
-
-
-def _expected(one: Plan, rate: float, have: float) -> float:
-    """Return what a layout costs, as `queues.cost`, if queues leave as much as usual of full load within the limits."""
-    own = one.case.unit.gpus
-    return min(
-        (queues.cost(queues.GUESS * each * gpus / own, gpus, rate, have) for gpus, each in _fitting(one, have)),
-        default=inf,
-    )
+    units = [one.case.unit for one in looks]
+    fitting = [rates_that_fit(one.solved, unit.gpus, have) for one, unit in zip(looks, units, strict=True)]
+    rates = [max((each for _, each in one), default=0.0) for one in fitting]
+    served = [rate / unit.gpus for rate, unit in zip(rates, units, strict=True)]
+    return [looks[i] for i in firsts([unit.tp for unit in units], served)]
 
 
 def _row(found: Plan, tokens: list[float], best_in: float, loss: float) -> dict[str, object]:

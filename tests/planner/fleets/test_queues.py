@@ -105,6 +105,14 @@ def standing(name, gpus, each):
     return {"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each}
 
 
+def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_same():
+    host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [0.0] * 12 + [9.0] * 4})
+    asked = {"units": 2, "unit": {"gpus": 2}}
+    for question in ((5.0, 0.0), (0.0, 8.0)):
+        units, row, many, each = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
+        assert (units, row, many, each) == (2, 0, 0, 0.0)
+
+
 def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     fast, slow = [20.0] * 16, [11.0] * 16
     two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}

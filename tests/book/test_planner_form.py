@@ -1,0 +1,160 @@
+"""The planner's forms: layouts that are searched, what is refused and what would do, models by name, three pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from forms import DEFAULT, case_of
+from grids import rest_long
+
+from inference_math.evidence.numerals import digits
+from inference_math_planner import search, size
+from inference_math_planner.answers import text
+
+pytestmark = pytest.mark.browser
+PAGE = "book/planner.html"
+# Set-ups with which people began, and none of which has an answer, or that they asked for, as it stands.
+NEWCOMERS = {
+    "a 70B on the smallest GPU": "model=llama-3-70b&gpu=l40s&weights=bf16",
+    "DeepSeek on the default GPU": "model=deepseek-v3",
+    "long prompts at the talks' limits": "prompt=16000&output=500",
+    "a model that nobody can run": "model=gpt-4o",
+    "a name nearly right": "model=lama-3-8b&weights=bf16",
+    "one GPU for a 70B": "goal=have&have=1&weights=bf16",
+    "too few GPUs for what is needed": "goal=have&have=4&need=30",
+    "a 405B on the smallest GPU": "model=llama-3-405b&gpu=l40s",
+    "FP8 on an A100": "gpu=a100-80gb&goal=unit",
+    "an engine on another maker's GPU": "gpu=mi300x&engine=trtllm&goal=unit",
+    "tokens faster than the weights are read": "tpot=5&goal=unit",
+    "a trillion parameters": "model=kimi-k2&prompt=4000&output=1000&ttft=2000&goal=unit",
+    "nothing in a field": "prompt=&goal=unit",
+}
+
+
+def offered(page):
+    page.wait_for_selector("#planner-form[data-offered]")
+    return page.locator("#planner-fixes button")
+
+
+@pytest.mark.parametrize("link", rest_long(list(NEWCOMERS.values()), 8))
+def test_a_newcomer_ends_in_an_answer(open_page, link):
+    """Each first button leads on, and the second refusal at the latest is the last; the address has what was asked."""
+    page = open_page(f"{PAGE}#plan:{link}")
+    named = re.search(r"model=([^&]*)", link)
+    for _ in range(3):
+        buttons = offered(page)
+        assert not named or f"model={named[1]}" in page.evaluate("location.hash") or _
+        if page.locator("#planner-answer").get_attribute("data-state") == "answer" and not buttons.count():
+            break
+        assert buttons.count() > 0, page.locator("#planner-headline").inner_text()
+        buttons.first.click()
+    assert page.locator("#planner-answer").get_attribute("data-state") == "answer"
+    assert page.locator("#card-value").inner_text()
+
+
+def test_a_button_sets_the_field_and_the_address(open_page):
+    page = open_page(f"{PAGE}#plan:prompt=16000&output=500&goal=unit")
+    button = offered(page).filter(has_text=re.compile("^TTFT limit: "))
+    limit = button.inner_text().removeprefix("TTFT limit: ").removesuffix(" ms").replace(",", "")
+    button.click()
+    offered(page)
+    assert page.locator("[name=ttft]").input_value() == limit
+    assert f"ttft={limit}&" in page.evaluate("location.hash")
+    assert page.evaluate("document.activeElement.name") == "ttft"
+    # The limit is computed: a tenth less would not do.
+    given = DEFAULT | {"prompt": "16000", "output": "500", "ttft": str(0.9 * float(limit)), "tp": "2"}
+    best, tried = search(case_of(given))
+    assert not best.feasible
+    assert tried.empty
+
+
+def test_whether_gpus_are_enough_is_said(open_page):
+    page = open_page(f"{PAGE}#plan:goal=have&have=8&need=2")
+    offered(page)
+    said = page.locator("#planner-enough")
+    assert said.inner_text().startswith("Enough: 8 GPUs serve ")
+    page.locator("[name=need]").fill("900")
+    offered(page).filter(has_text="GPUs for 900 requests/s").wait_for()
+    assert said.inner_text().startswith("Not enough: 8 GPUs serve ")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    rest_long([
+        {}, {"model": "qwen3-30b-a3b", "weights": "bf16", "traffic": "30", "units": "2"},
+        {"goal": "have", "have": "4", "model": "gpt-oss-120b", "weights": "mxfp4", "ttft": "2000"},
+    ], 2),
+)  # fmt: skip
+def test_layouts_are_searched_as_on_the_command_line(open_page, changes):
+    page = open_page(f"{PAGE}#plan:{'&'.join(f'{name}={value}' for name, value in changes.items())}")
+    page.wait_for_selector("#planner-form[data-sized]")
+    given = DEFAULT | changes
+    have = int(given["have"]) if given["goal"] == "have" else None
+    most = min(have or 8, 8)
+    asked = {"have": have} if have else {"rate": float(given["traffic"])}
+    case = case_of(given | {"tp": "1"} if changes else given)
+    assert page.locator("#planner-said").text_content() == text.sentence(size(case, most, **asked).fleet.card.headline)
+    page.locator("[name=goal]").select_option("unit")
+    page.wait_for_selector("#planner-form[data-answered]")
+    best, _ = search(case, 8)
+    assert page.locator("[data-value=rate]").text_content().split()[0] == digits(best["rate"])
+
+
+def test_a_model_is_found_by_its_repository_s_name(page):
+    model = page.locator("[name=model]")
+    assert page.locator("#names-of-model option").count() > 140
+    page.locator("[name=goal]").select_option("unit")
+    model.fill("Qwen/Qwen2.5-72B-Instruct")
+    offered(page)
+    assert page.evaluate("window.inferenceMathPlanner.state().model") == "qwen2.5-72b"
+    assert page.locator("[name=weights]").input_value() == "fp8"  # as it was: the checkpoint has no fewer bits
+    model.blur()
+    assert model.input_value() == "qwen2.5-72b"
+    model.fill("deepseek-ai/DeepSeek-R1")
+    assert page.locator("[name=tp]").input_value() == "auto"
+
+
+def test_at_most_ten_fields_are_open_and_each_note_is_a_disclosure(open_page, site):
+    for name in ("planner", "planner-sessions", "planner-benchmark"):
+        page = open_page(f"book/{name}.html")
+        page.evaluate(
+            "document.querySelectorAll('#planner-form fieldset > details').forEach((one) => { one.open = false; })"
+        )
+        fields = page.locator("#planner-form :is(input:not([type=range]), select)")
+        assert 5 < sum(field.is_visible() for field in fields.all()) <= 10, name
+        note = page.locator(".planner-note").first
+        note.locator("summary").press("Enter")
+        assert note.locator("p").is_visible()
+        assert page.locator(".planner-tabs a").count() == 3
+        assert page.locator(".planner-tabs [aria-current]").count() == 1
+
+
+def test_links_of_old_lead_to_their_pages_and_tabs_take_the_set_up_along(open_page):
+    page = open_page(f"{PAGE}#plan:model=llama-3-8b&weights=bf16&sessions.users=20&traffic=3")
+    page.wait_for_url(re.compile("planner-sessions.html"))
+    page.wait_for_selector("#planner-form[data-answered]")
+    assert page.locator("[name='sessions.users']").input_value() == "20"
+    assert page.locator("#planner-link").inner_text() == ""  # it knows the fields of other pages
+    page.locator(".planner-tabs a", has_text="Plan").click()
+    page.wait_for_selector("#planner-form[data-sized]")
+    assert (page.locator("[name=model]").input_value(), page.locator("[name=traffic]").input_value()) == (
+        "llama-3-8b",
+        "3",
+    )
+    page = open_page(f"{PAGE}#planner-bench")
+    page.wait_for_url(re.compile("planner-benchmark.html"))
+
+
+def test_it_says_that_it_loads_what_it_needs_and_that_a_part_was_lost(browser, site):
+    """Default content claims nothing; without scripts, and where one is lost, it says so in words."""
+    source = (site / PAGE).read_text(encoding="utf-8")
+    assert '<p id="planner-headline">Loading …</p>' in source
+    (without,) = re.findall("<noscript>.*?Without JavaScript.*?</noscript>", source, re.DOTALL)
+    assert "#planner-headline { display: none; }" in without
+    for lost in ("inference_math.js", "planner-form.js"):
+        page = browser.new_page()
+        page.route(re.compile(re.escape(lost)), lambda route: route.abort())
+        page.goto((site / PAGE).as_uri())
+        page.get_by_text("A part of this page was lost on the way").wait_for()
+        page.close()

@@ -1,0 +1,100 @@
+"""Models by name: counts against what their makers say, spellings, and what is meant by a name nearly right."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.catalogue import MODELS, model, names
+from inference_math.catalogue.naming import likeness, near, plain_name
+
+NUMBER = re.compile(r"(?<![x\d.])(\d+(?:\.\d+)?)(b|m)(?![a-z])")
+EXPERTS = re.compile(r"-a(\d+)b")
+# Billions of parameters as model cards state them, where a name rounds by more than a tenth, or has none.
+STATED = {
+    "codegemma-7b": 8.5, "gemma-7b": 8.5, "gemma-2b": 2.5, "gemma-2-2b": 2.6, "falcon3-1b": 1.67, "llama-3.2-1b": 1.23,
+    "olmo-1b": 1.18, "open-llama-3b": 3.4, "qwen3-vl-2b": 1.7, "salamandra-2b": 2.25, "salamandra-7b": 7.77,
+    "stablelm-alpha-3b": 3.6, "stablelm-alpha-7b": 7.87, "mixtral-8x7b": 46.7, "mixtral-8x7b-v0.1": 46.7,
+    "mixtral-8x22b-v0.1": 141, "deepseek-v3": 671, "deepseek-r1": 671, "deepseek-v3.1": 671, "deepseek-v3.2": 671,
+    "minimax-m2": 229, "minimax-m2.5": 229, "minimax-m2.7": 229, "kimi-k2": 1030, "kimi-k2.5": 1030, "kimi-k2.6": 1030,
+    "kimi-k2.7-code": 1030, "glm-5": 744, "glm-5.1": 744, "glm-5.2": 744, "glm-5.3": 744, "llama-4-scout": 109,
+    "llama-4-scout-17b-16e": 109, "llama-4-maverick": 400, "llama-4-maverick-17b-128e": 400, "mimo-v2-flash": 309,
+    "mistral-large": 123, "phi-1.5": 1.4, "phi-2": 2.7, "phi-3-mini-4k": 3.8, "phi-3-mini-128k": 3.8, "phi-4": 14.7,
+    "phi-4-mini": 3.84, "step-3.7-flash": 196,
+}  # fmt: skip
+# Bytes of a token's cache in BF16: 2 x layers x KV heads x head size x 2 bytes, by hand from model cards.
+CACHES = {
+    "llama-2-7b": 2 * 32 * 32 * 128 * 2, "llama-3.2-1b": 2 * 16 * 8 * 64 * 2, "mistral-7b-v0.3": 2 * 32 * 8 * 128 * 2,
+    "qwen2.5-7b": 2 * 28 * 4 * 128 * 2, "qwen2.5-72b": 2 * 80 * 8 * 128 * 2, "gemma-2b": 2 * 18 * 1 * 256 * 2,
+    "phi-4": 2 * 40 * 10 * 128 * 2, "falcon3-10b": 2 * 40 * 4 * 256 * 2, "deepseek-r1": 61 * (512 + 64) * 2,
+    "nemotron-3-nano-30b-a3b": 2 * 6 * 2 * 128 * 2, "qwen3.5-27b": 2 * 16 * 4 * 256 * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names())
+def test_parameters_are_those_of_the_name(name: str) -> None:
+    of = model(name)
+    counted = (of.n_params_total + of.vocab_params) / 1e9
+    found = NUMBER.search(name)
+    said = STATED.get(name) or (float(found[1]) / {"b": 1, "m": 1000}[found[2]] if found else 0)
+    assert counted == pytest.approx(said, rel=0.03 if name in STATED else 0.1)
+    if active := EXPERTS.search(name):
+        assert (of.n_params + of.lm_head_params) / 1e9 == pytest.approx(float(active[1]), rel=0.12)
+
+
+def test_a_token_takes_what_model_cards_make_of_it() -> None:
+    assert {name: model(name).kv_token("bf16") for name in CACHES} == CACHES
+
+
+def test_there_are_many_and_none_twice() -> None:
+    assert len(names()) == len(set(names())) > 140
+    assert [plain_name(name) for name in names()] == names()
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct", "qwen2.5-72b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3-70b"),
+        ("Meta Llama 3.1 8B", "llama-3-8b"),
+        ("deepseek-ai/DeepSeek-R1", "deepseek-v3"),
+        ("google/gemma-3-27b-it", "gemma-3-27b"),
+        ("RedHatAI/Llama-3.2-3B-Instruct-FP8", "llama-3.2-3b"),
+    ],
+)
+def test_a_repository_s_name_is_understood(said: str, meant: str) -> None:
+    assert model(said).name == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "first"), [("llama3-8b", "llama-3-8b"), ("qwen-2.5-32b", "qwen2.5-32b"), ("gemma3-27b", "gemma-3-27b")]
+)
+def test_a_name_nearly_right_is_answered_with_the_right_one(said: str, first: str) -> None:
+    with pytest.raises(ValueError, match=f"model must be one of .* did you mean '{first}'"):
+        model(said)
+
+
+def test_what_is_like_nothing_gets_no_proposal() -> None:
+    with pytest.raises(ValueError, match=r"not 'zzz'$"):
+        model("zzz")
+    with pytest.raises(TypeError, match="model must be a name, not 3"):
+        model(3)  # type: ignore[arg-type]
+
+
+@given(st.text("ab-3.", max_size=9), st.text("ab-3.", max_size=9))
+def test_likeness_is_a_share_and_one_for_the_same(one: str, other: str) -> None:
+    assert 0 <= likeness(one, other) <= 1
+    assert likeness(one, other) == pytest.approx(likeness(other, one))
+    if len(one) > 1:
+        assert likeness(one, one) == 1
+    assert len(near(one, list(MODELS), 3)) <= 3
+
+
+def test_a_model_made_as_another_one_has_its_own_length() -> None:
+    assert model("qwen2.5-coder-32b").context == 32768
+    assert model("qwq-32b").context == 131072
+    assert model("qwq-32b").stack == model("qwen2.5-32b").stack
+    assert model("qwq-32b").source == "Qwen/QwQ-32B"
