@@ -118,8 +118,8 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
 def test_evidence_reads_as_a_sentence():
     about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "rows": ROWS, "own": False}
     assert say(card.evidence(about | {"scaled": True})) == (
-        "on the nearest 4 points, served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in TTFT; the"
-        " calibration's own intervals held 100% of them"
+        "on the nearest 4 points, served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in TTFT;"
+        " the calibration's own intervals held 100% of them"
     )
     assert card.evidence({"own": True}) == [{"key": "card.own"}]
 
