@@ -9,7 +9,7 @@ from forms import DEFAULT, case_of
 
 from inference_math import evidence
 from inference_math_book import case, served
-from inference_math_book.extension.planner import inputs, presets
+from inference_math_book.extension.planner import defaults, presets
 
 
 def test_the_case_of_the_plan_is_that_of_the_companion(root):
@@ -35,8 +35,8 @@ def test_the_kernels_are_those_of_the_unit():
 
 
 def test_the_planner_s_page_opens_with_the_case():
-    opened = {one.name: getattr(one, "value", "") for group in inputs() for one in (*group.fields, *group.more)}
-    opened = {name: f"{value:g}" if isinstance(value, int | float) else value or "" for name, value in opened.items()}
+    opened = defaults() | {"tp": f"{case.UNIT.tp}"}  # the page searches layouts, and finds this one
+    assert defaults()["tp"] == "auto"
     asked = case_of(opened)
     assert (asked.work, asked.sla) == (case.WORK, case.LIMITS)
     for part in ("model", "gpu", "gpus", "tp", "weights", "kv", "engine", "drafts"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -11,7 +12,7 @@ from glued import glued
 
 from inference_math import SLA, Unit, Workload
 from inference_math.evidence.numerals import digits
-from inference_math_book.extension.planner import SESSIONS, Field, Select, inputs
+from inference_math_book.extension.planner import Field, Select, inputs
 from inference_math_planner import plan
 
 ROOT = Path(__file__).parents[2]
@@ -35,8 +36,8 @@ def test_each_answer_leads_on(question, answer):
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link[:60])
 def test_a_link_names_fields_of_the_form_and_what_they_take(link):
-    fields = {field.name: field for group in inputs() for field in (*group.fields, *group.more)}
-    fields |= {f"sessions.{field.name}": field for field in SESSIONS}
+    groups = chain.from_iterable(inputs().values())
+    fields = {field.name: field for group in groups for field in (*group.fields, *group.more)}
     for name, value in parse_qsl(link, strict_parsing=True):
         field = fields[name]
         if isinstance(field, Field):

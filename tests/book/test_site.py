@@ -54,8 +54,8 @@ def test_internal_links_and_anchors_exist(pages):
                 if url.scheme or url.netloc:
                     continue
                 target = (page.parent / unquote(url.path)).resolve() if url.path else page
-                name, _, state = unquote(url.fragment).partition(":")  # a figure's or the planner's settings
-                if state and name == "plan":
+                name, named, _ = unquote(url.fragment).partition(":")  # a figure's or the planner's settings
+                if named and name == "plan":
                     name = "planner-form"
                 if not target.exists() or (name and target in anchors and name not in anchors[target]):
                     broken.append(f"{page.relative_to(SITE)}: {element[attribute]}")

@@ -51,13 +51,19 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
     """Return the card of a choice among `options`, the chosen one first: fleets, or units at full load."""
     best, goal = options[0], about["goal"]
     seen = evidence(about)
-    word = confidence(choice, best["name"], about["never"] or few_held(seen[0]))
+    doubts: list[Part] = [{"key": "card.never"}] if about["never"] else []
+    if len(doubts) == 0 and few_held(seen[0]):
+        doubts.append({"key": "card.few_held"})
+    word = confidence(choice, best["name"], len(doubts) > 0)
+    said = why(choice, best["name"], word, goal)
+    if word == "likely":
+        said.extend(doubts)
     rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
     others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
     tail = about["tail"]
     of: Part = {"key": "card.tail", "percent": 100 * tail} if tail > 0 else {"key": "card.mean"}
     return {
-        "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": about["never"],
+        "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": ranged(rows[0]["value"], about),
         "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
         "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
         "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"]), "others": others, "rows": rows,
@@ -65,7 +71,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
         ],
-        "sure": word, "why": why(choice, best["name"], word, goal), "evidence": seen,
+        "sure": word, "why": said, "evidence": seen,
         "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "next." + word},
     }  # fmt: skip
 
@@ -101,6 +107,11 @@ def fleet_sized(asked: Asked, one: Mapping[str, Any], row: Row) -> Sized:
     return size
 
 
+def ranged(ends: list[float], about: About) -> bool:
+    """Tell whether a number is given as its ends: those of a set-up that was never calibrated, where they differ."""
+    return about["never"] and ends[1] < ends[2]
+
+
 def counted(one: Sized, goal: str) -> list[float]:
     """Return what a card counts of an option, with both ends: GPUs, or requests/s."""
     return one["gpus"] if goal == "gpus" else one["rate"]
@@ -115,7 +126,7 @@ def headline(best: Sized, about: About) -> Part:
     """Return the number as a sentence; of a set-up that was never calibrated its ends."""
     goal, ends = about["goal"], counted(best, about["goal"])
     key = "headline." + goal
-    if about["never"]:
+    if ranged(ends, about):
         key = key + "_range" if isfinite(ends[2]) else key + "_more"
     used = best["gpus"][0] if goal == "rate" else 0.0
     of: list[Part] = [{"key": "card.of", "have": about["have"]}] if used < about["have"] else []
@@ -233,7 +244,7 @@ def priced(asked: Asked, best: Sized, about: About) -> list[Part]:
     said: list[Part] = []
     if about["price"] > 0:
         rate = best["rate"][0] * asked["work"]["n_out"]
-        said.append({"key": "card.usd", "usd": usd_per_million(gpus, about["price"], rate)})
+        said.append({"key": "card.usd", "usd": usd_per_million(gpus, about["price"], rate), "price": about["price"]})
     if asked["watts"] > 0:
         said.append({"key": "card.power", "kw": gpus * asked["watts"] / 1000})
     return said

@@ -118,8 +118,8 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
 def test_evidence_reads_as_a_sentence():
     about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "rows": ROWS, "own": False}
     assert say(card.evidence(about | {"scaled": True})) == (
-        "on 4 points served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in TTFT; the"
-        " calibration's own intervals held 100% of them"
+        "on the nearest 4 points, served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in TTFT;"
+        " the calibration's own intervals held 100% of them"
     )
     assert card.evidence({"own": True}) == [{"key": "card.own"}]
 
@@ -186,3 +186,10 @@ def test_chunks_say_why_they_are_as_long():
     (said,) = card.steps_of(sizes["chunked"])
     told = found.starts["chunked"].plain
     assert said["chunk"] + said["decodes"] == told["token_budget"]
+
+
+def test_equal_ends_are_one_number():
+    about = {"never": True}
+    assert card.ranged([128.0, 24.0, 128.0], about)
+    assert not card.ranged([128.0, 128.0, 128.0], about)
+    assert not card.ranged([128.0, 24.0, 128.0], {"never": False})
