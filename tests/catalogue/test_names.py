@@ -98,3 +98,10 @@ def test_a_model_made_as_another_one_has_its_own_length() -> None:
     assert model("qwq-32b").context == 131072
     assert model("qwq-32b").stack == model("qwen2.5-32b").stack
     assert model("qwq-32b").source == "Qwen/QwQ-32B"
+
+
+def test_names_that_are_just_alike_enough() -> None:
+    assert near("abc", ["abxy"], 1) == ["abxy"]
+    assert near("abcde", ["abcxy"], 1) == ["abcxy"]
+    assert near("abcd", ["abcd", "abce", "abcf"], 2) == ["abcd", "abce"]
+    assert plain_name("meta/llama--3-8b-") == "llama-3-8b"

@@ -106,3 +106,11 @@ def test_what_a_table_says_of_held_intervals_is_what_widens_them():
     told = [row for row in known_errors() if row["drafts"] == "none" and 0 <= row["inside"] < scope.FEW_HELD]
     assert len(told) > 5
     assert all(row["lacked"] > 0 for row in told)
+
+
+def test_thresholds_of_scope():
+    assert scope.few_of(STAND, [ROW | {"inside": scope.FEW_HELD}]) == []
+    known, given = {"engine": ["vllm"], "gpu": ["g"]}, {"engine": "trtllm", "gpu": "g"}
+    assert scope.wider(0.3, {"engine": 0.4, "gpu": 9.0}, known, given) == pytest.approx(0.5)
+    assert [len(scope.too_long("m", 100.0, tokens)) for tokens in (100.0, 101.0)] == [0, 1]
+    assert scope.lacking(STAND, [ROW, ROW | {"source": "y", "inside": 1.0}]) == 0.0

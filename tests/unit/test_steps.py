@@ -302,3 +302,13 @@ def test_a_token_goes_to_its_experts_in_one_byte_a_value_and_comes_back_in_two()
     """DeepSeek-V3: 58 layers with 8 experts of 256 for each token, 7,168 values, in eight groups of attention."""
     numbers = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8).numbers
     assert numbers["spread_bytes"] == pytest.approx(58 * 8 * 7168 * (1 + 2))
+
+
+def test_what_is_written_is_one_copy_over_a_group_s_own_links():
+    numbers = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").numbers
+    each, work = numbers["caches"][0]["bytes"], Workload(2000, 300).plain | {"alpha": 0.5}
+    two = numbers | {"layout": numbers["layout"] | {"dp": 2}}
+    assert steps.kv_moved(two, work, 1e9) == pytest.approx(2 * steps.kv_moved(numbers, work, 1e9))
+    assert steps.kv_written(numbers, work | {"alpha": 1.0}) == pytest.approx(301 * each)
+    twice = numbers | {"caches": [one | {"copies": 2} for one in numbers["caches"]]}
+    assert steps.kv_written(twice, work) == pytest.approx(1300 * each)

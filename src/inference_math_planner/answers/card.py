@@ -33,8 +33,8 @@ def confidence(choice: Solution, name: str, doubted: bool) -> str:
 
     Open is what the rule of choice calls a tie, a lead no longer than what it falls short by from draw to draw
     (`choice.scattered`), and a lead that is too small to matter. Sure is a lead of twice that at least, whose winner is
-    the same in nine of ten draws, unless the draws are `doubted`: of a set-up that was never calibrated, or whose
-    nearest points the intervals mostly missed.
+    the same in nine of ten draws, unless the draws are `doubted`: of a set-up that was never calibrated, or of whose
+    nearest points the intervals missed a quarter.
     """
     if choice["tie"] or choice["lead"] < MATTERS:
         return "open"
@@ -170,7 +170,7 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     if word != "open":
         said["key"] = "card.wins"
     elif best_in[name] >= CAREFUL:
-        said["key"] = "card.close"
+        said["key"] = "card.close" if choice["lead"] < MATTERS else "card.varies"
     elif best_in[name] >= THIRD and best_in[second] >= THIRD and best_in[third] >= THIRD:
         said["key"] = "card.thirds"
     elif best_in[name] >= HALF and best_in[second] >= HALF:

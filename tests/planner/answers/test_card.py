@@ -38,6 +38,9 @@ def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0
         ({"shares": (0.89, 0.11, 0.0)}, False, "likely"),
         ({"lead": 0.01, "scatter": 0.001}, False, "open"),  # sure, and too small to matter
         ({"tie": True}, False, "open"),
+        ({"lead": 0.02, "scatter": 0.001}, False, "sure"),  # the edges
+        ({"scatter": 0.1}, False, "sure"),
+        ({"shares": (0.9, 0.1, 0.0)}, False, "sure"),
         ({"lead": nan}, False, "sure"),  # nobody else meets the limits
     ],
 )
@@ -45,8 +48,8 @@ def test_how_sure_a_choice_is(given, doubted, word):
     assert card.confidence(choice(**given), "disaggregated", doubted) == word
 
 
-def test_draws_are_doubted_where_intervals_missed_most_points():
-    assert [card.few_held({"held": [{"held": share}]}) for share in (0.14, 0.89)] == [True, False]
+def test_draws_are_doubted_where_intervals_missed_a_quarter_of_the_points():
+    assert [card.few_held({"held": [{"held": share}]}) for share in (0.14, 0.75, 0.89)] == [True, False, False]
     assert not card.few_held({"key": "card.unchecked"})
     for model, sure in (("llama-3-8b", False), ("llama-3-70b", True)):  # of which our own run held 14 %
         unit = Unit.of(model, "h100-sxm", 2, "fp8" if sure else "bf16")
@@ -62,7 +65,9 @@ def test_draws_are_doubted_where_intervals_missed_most_points():
         ({"shares": (0.5, 0.02, 0.48)}, "open", "a tie: disaggregated and aggregated each win about half of the time"),
         ({"shares": (0.7, 0.1, 0.2)}, "open", "no clear winner: disaggregated wins 70 of 100 times, aggregated 20"),
         ({"shares": (0.3, 0.0, 0.7)}, "open", "disaggregated is safe in nine of ten draws with fewest GPUs"),
-        ({}, "open", "disaggregated wins 95 of 100 times, but by less than 2%"),
+        ({"lead": 0.01}, "open", "disaggregated wins 95 of 100 times, but by less than 2%"),
+        ({}, "open", "disaggregated wins 95 of 100 times, but its lead varies by as much as it is"),
+        ({"shares": (0.4, 0.02, 0.58)}, "open", "a tie: disaggregated and aggregated each win about half of the time"),
         ({"rates": (1.0, 1.01, 1.0)}, "likely", "it costs 1% more than knowing the truth in advance"),
         ({"none": 0.04}, "sure", "4 of 100 times nothing keeps the limits"),
     ],
@@ -118,8 +123,8 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
 def test_evidence_reads_as_a_sentence():
     about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "rows": ROWS, "own": False}
     assert say(card.evidence(about | {"scaled": True})) == (
-        "on the nearest 4 points, served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in TTFT;"
-        " the calibration's own intervals held 100% of them"
+        "on the nearest 4 points, served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in"
+        " TTFT; the calibration's own intervals held 100% of them"
     )
     assert card.evidence({"own": True}) == [{"key": "card.own"}]
 
@@ -193,3 +198,15 @@ def test_equal_ends_are_one_number():
     assert card.ranged([128.0, 24.0, 128.0], about)
     assert not card.ranged([128.0, 128.0, 128.0], about)
     assert not card.ranged([128.0, 24.0, 128.0], {"never": False})
+
+
+def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
+    about = {"goal": "rate", "never": False, "have": 12, "traffic": 0, "gpus": 2, "gpu": "h100-sxm", "price": 3.6}
+    assert card.headline({"name": "pools", "gpus": [12] * 3, "rate": [7.0, 6.0, 9.0]}, about)["of"] == []
+    best = {"gpus": [4] * 3, "rate": [2.0, 1.0, 3.0]}
+    usd, power = card.priced({"work": {"n_out": 100.0}, "watts": 700}, best, about | {"goal": "gpus"})
+    assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
+    assert power["kw"] == 2.8
+    layout = {"tp": 2, "dp": 1, "ep": 1, "pp": 1}
+    said = card.what({"units": 8, "prefill": 3, "replicas": 2}, layout, 16)
+    assert said["of"]["units"] == {"key": "card.pools", "prefill": 3, "decode": 5}

@@ -235,3 +235,11 @@ def test_a_look_that_is_no_better_costs_what_there_is():
     most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
     assert most < 0
     assert queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, 2 * most) == 2 * most
+
+
+def test_other_settings_of_the_same_units_must_be_better_by_what_is_resolved():
+    rows = [(1, row) for row in range(3)]
+    host = host_of(dict.fromkeys(rows, [7.0] * 16), dict.fromkeys(rows, [5.05] * 16))
+    host = host | {"rows": lambda name, units: 3}
+    found = queues.cheapest({"units": 1, "unit": {"gpus": 1}}, host, "chunked", 0.0, 1.0, 16, inf)
+    assert found[:2] == (1, 0)
