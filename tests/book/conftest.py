@@ -100,8 +100,9 @@ def kept_page(browser, site):
 
 
 @pytest.fixture
-def page(kept_page):
-    """The planner's page, kept for a module, with its form as at first."""
-    planner = kept_page("book/planner.html")
+def page(kept_page, request):
+    """A page of the planner, the first or the module's own PAGE, kept for the module, with its form as at first."""
+    planner = kept_page(getattr(request.module, "PAGE", "book/planner.html"))
     planner.locator("#planner-form").get_by_role("button", name="Reset").click()
+    planner.wait_for_selector("#planner-form[data-answered]")
     return planner

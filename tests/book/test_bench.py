@@ -22,15 +22,6 @@ PLAY = """([changes, plan]) => {
 PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "max-num-batched-tokens": 8192}
 
 
-@pytest.fixture
-def page(kept_page):
-    """The page, kept for a module, with its form as at first."""
-    own = kept_page(PAGE)
-    own.get_by_role("button", name="Reset").click()
-    own.wait_for_selector("#planner-form[data-answered]")
-    return own
-
-
 @pytest.mark.parametrize(
     ("changes", "plan"),
     rest_long([

@@ -31,15 +31,6 @@ def sized(given, plan):
     return size_store(unit_of(given), turns, plan["users"], tiers, plan["units"], habit=habit)
 
 
-@pytest.fixture
-def page(kept_page):
-    """The page, kept for a module, with its form as at first."""
-    own = kept_page(PAGE)
-    own.get_by_role("button", name="Reset").click()
-    own.wait_for_selector("#planner-form[data-answered]")
-    return own
-
-
 @pytest.mark.parametrize(
     ("changes", "plan"),
     rest_long([

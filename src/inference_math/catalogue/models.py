@@ -203,18 +203,24 @@ def model(name: str) -> Model:
     """
     if not isinstance(name, str):
         raise TypeError(f"model must be a name, not {name!r:.80}")
+    if name in MODELS:
+        return MODELS[name]
     found = meant(name, names())
     if not found:
         close = near(name, names(), 3)
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(f"model must be one of {len(names())} names, such as llama-3-70b, not {name!r:.80}{hint}")
-    if found in MODELS:
-        return MODELS[found]
-    row = _named()[found]
+    return MODELS[found] if found in MODELS else _made(found)
+
+
+@cache
+def _made(name: str) -> Model:
+    """Return a model of `names.csv`."""
+    row = _named()[name]
     own = {"source": row["source"], "url": f"https://huggingface.co/{row['source']}/blob/main/config.json"}
     if row["like"]:
         return replace(model(row["like"]), context=int(row["context"]), **own)
-    return replace(Model.from_config(json.loads(row["config"]), found), context=int(row["context"]), **own)
+    return replace(Model.from_config(json.loads(row["config"]), name), context=int(row["context"]), **own)
 
 
 def gpu(name: str) -> Gpu:

@@ -54,9 +54,10 @@ from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, fl
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.layouts import SIZES, groups
+from inference_math_planner.fleets.layouts import groups
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
+from inference_math_planner.fleets.tries import TRIED
 
 if TYPE_CHECKING:
     from inference_math_planner import Ladder
@@ -354,7 +355,7 @@ def _refuse_few(unit: Unit, most: int, option: str) -> None:
     """Raise ValueError where so many GPUs do not hold a unit's weights; say how many do, and which weights fit."""
     fits = []
     for weights in PRECISIONS:
-        for tp in (few for few in SIZES if few <= most):
+        for tp in (few for few in TRIED if few <= most):
             with suppress(ValueError):
                 fits.append(unit.resized(weights=weights, tp=tp, pp=1).weights)
                 break

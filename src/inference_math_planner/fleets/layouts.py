@@ -29,7 +29,6 @@ COLUMNS = [
     *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
     *("loss", "decodes", "ttft", "tpot"),
 ]
-SIZES = tuple(TRIED)
 STAGES = (2, 4, 8)  # nodes among which layers are divided, where one does not hold them
 _MOST = 512  # GPUs among which layouts are tried
 
@@ -41,7 +40,7 @@ def groups(gpu: Gpu) -> Iterator[tuple[int, int]]:
     >>> list(groups(catalogue.gpu("h100-sxm")))
     [(1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4), (8, 8)]
     """
-    within = [tp for tp in SIZES if tp <= joined(gpu)]
+    within = [tp for tp in TRIED if tp <= joined(gpu)]
     yield from ((tp, 1) for tp in within)
     yield from ((within[-1], stages) for stages in STAGES)
 
@@ -58,12 +57,12 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
         with suppress(ValueError):
             yield unit.resized(**layout)
             found = True
-    for tp, stages in groups(unit.gpu):
-        if found or tp * stages > most:
-            return
-        if stages > 1:
+    if found:
+        return
+    for tp, pp in groups(unit.gpu):
+        if pp > 1 and tp * pp <= most:
             with suppress(ValueError):
-                yield unit.resized(tp=tp, dp=1, ep=1, pp=stages)
+                yield unit.resized(tp=tp, dp=1, ep=1, pp=pp)
                 return
 
 

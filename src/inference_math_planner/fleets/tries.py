@@ -8,7 +8,7 @@ from inference_math.optimiser.draws import median
 from inference_math.optimiser.types import Solution
 from inference_math_planner.fleets.queues import GUESS, cost
 
-__all__ = ["expected_cost", "firsts", "rates_that_fit", "tried_in_a_node"]
+__all__ = ["TRIED", "expected_cost", "firsts", "rates_that_fit", "tried_in_a_node"]
 
 TRIED = [1, 2, 4, 8, 16]  # sizes of TP and DP
 FIRST_OF_EACH = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
