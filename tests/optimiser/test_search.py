@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import isnan
 
 import numpy as np
@@ -24,15 +25,21 @@ def step(decodes, prompts, n_in=2200.0):
     return np.hypot(0.0155, 8e-5 * tokens) + 9e-5 * decodes + 1e-6 * tokens
 
 
-def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0.0, quantile=0.0):
-    """Return what an architecture does whose steps are those above: of a unit that holds so many requests."""
+def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0.0, quantile=0.0, prefill=(1.0, 1.0)):
+    """Return what an architecture does whose steps are those above: of a unit that holds so many requests.
+
+    `prefill`: GPUs of a prefill unit, over those of the others, and how long its steps take.
+    """
     n_in, n_out = lengths
     target = {
         "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
         "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
-        "units": units, "sent": sent, "mixes": True,
+        "units": units, "prefill_gpus": prefill[0], "sent": sent, "mixes": True,
     }  # fmt: skip
-    costs = {"front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in)}
+    costs = {
+        "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),
+        "prefill": lambda decodes, prompts: prefill[1] * step(decodes, prompts, n_in),
+    }  # fmt: skip
     return decide(target, [costs])["each"][name][0]
 
 
@@ -140,6 +147,20 @@ def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
         if batch.seen(step, B, 170.0, 0, quantile) <= limit[0] and batch.seen(step, B, 170.0, 1, quantile) <= limit[1]
     ]  # fmt: skip
     assert row["batch"] == max(good, default=0)
+
+
+@given(limits, st.integers(2, 20), st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0]), st.floats(0.2, 3.0))
+def test_prefill_units_of_their_own_size_are_split_as_a_look_at_all_splits_says(limit, units, size, slow):
+    row = decided("disaggregated", limit, units=units, prefill=(size, slow))
+    if not row["rate"]:
+        return
+    decode = row["batch"] / (169 * step(row["batch"], 0.0))
+    together = row["chunk"] / 2200
+    fed = together / (slow * step(0.0, together))
+    splits = [min(k * fed, math.floor(units - k * size + 1e-9) * decode) for k in range(1, math.ceil(units / size))]
+    assert row["rate"] * units == pytest.approx(max(splits))
+    assert row["prefill_units"] * size <= units - 1
+    assert row["ttft"] == pytest.approx(slow * step(0.0, together))
 
 
 @given(limits, st.floats(0.001, 2))

@@ -169,6 +169,16 @@ one_engine = st.builds(Aggregated, max_batches, capacities) | st.builds(
     Chunked, budgets, max_batches, capacities, habits=habits
 )
 crowds, narrow = st.sampled_from([5, inf]), st.sampled_from([60, 70, 90])
+def test_prefill_units_have_their_own_steps():
+    slow, fast = StepCost(t_w=0.01, T=1e-4), StepCost(t_w=0.003, T=1e-5)
+    trace = Trace([1000, 1000], [3, 3], arrival=[0.0, 0.0])
+    run = replay(trace, fast, scheduler=Disaggregated(1, 1, prefill=slow))
+    assert run.requests.ttft.to_numpy() == pytest.approx([slow(0, 0, 1, 1000, 5e5), 2 * slow(0, 0, 1, 1000, 5e5)])
+    assert run.requests.tpot.to_numpy() == pytest.approx(fast(1, 1001, 0, 0, 0))
+    with pytest.raises(TypeError, match="prefill must be"):
+        Disaggregated(prefill=1.0)
+
+
 growing = st.builds(Aggregated, crowds, narrow, st.just(True)) | st.builds(
     Chunked, budgets, crowds, narrow, st.just(True), habits
 )
@@ -352,7 +362,7 @@ def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(t
     system = system_of(scheduler, None, gives, 1)
     rows = zip(trace.arrival, *trace.rows(), strict=True)
     requests = [Request(i, float(time), *map(int, tokens)) for i, (time, *tokens) in enumerate(rows)]
-    pools = Pools(system, timed(cost), Client(requests, 0, 0.0), record)
+    pools = Pools(system, timed(cost), timed(cost), Client(requests, 0, 0.0), record)
     run = record.result(pools.run(inf))
     assert sorted(zip(run.requests.n_in, run.requests.n_out, strict=True)) == sorted(
         zip(trace.n_in, trace.n_out, strict=True)

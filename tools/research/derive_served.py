@@ -1,11 +1,11 @@
-"""Derive the tables of served points: data/measured/{served,served_splits}.csv.
+"""Derive the table of served points: data/measured/served.csv.
 
-    python tools/research/derive_served.py aggregated.csv disaggregated.csv deepseek_drafts.csv
+    python tools/research/derive_served.py aggregated.csv deepseek_drafts.csv
 
-The first two from `silicon_sample.csv` of github.com/ai-dynamo/aiconfigurator at 095f58a5 (Apache-2.0), most of it
+The first from `silicon_sample.csv` of github.com/ai-dynamo/aiconfigurator at 095f58a5 (Apache-2.0), most of it
 SemiAnalysis InferenceX, with layouts corrected and each row marked as calibration or validation before anything was
 fitted. Here lengths become means (InferenceX draws them uniformly from 0.8 to 1.0 of nominal), times become seconds.
-The third says which rows of DeepSeek drafted tokens, by the recipes of the day (SemiAnalysisAI/InferenceX at 843c6254,
+The second says which rows of DeepSeek drafted tokens, by the recipes of the day (SemiAnalysisAI/InferenceX at 843c6254,
 Apache-2.0); where these allow both, by the time per token, and then the row sets no coefficient.
 """
 
@@ -32,24 +32,20 @@ WEIGHTS = {"fp8": "fp8", "fp4": "nvfp4", "bf16": "bf16", "int4": "int4"}
 REUSED = ("Llama-3.1-8B-Instruct-FP8", "h200_sxm", "vllm")  # faster than its prompts can be computed
 LAYOUT = ["gpus", "tp", "ep", "dp"]
 POINT = ["n_in", "n_out", "users", "ttft_s", "tpot_s", "drafts"]
-POOL = ["workers", "tp", "dp", "ep"]
 # What tells a row of the source from all others; without the time per token, a run with drafts and one without may not.
 KEY = ["date", "model", "gpu", "n_gpus", "tp", "ep", "dp", "engine", "precision", "isl", "osl", "concurrency"]
 KEY += ["tpot_mean_ms"]
 
 
 def main() -> None:
-    """Write the tables; print what was written."""
+    """Write the table; print what was written."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("aggregated", type=Path)
-    arguments.add_argument("disaggregated", type=Path)
     arguments.add_argument("drafts", type=Path)
     arguments.add_argument("--out", type=Path, default=Path("data/measured"))
     options = arguments.parse_args()
     points = served(with_drafts(pd.read_csv(options.aggregated), pd.read_csv(options.drafts)))
-    splits = served_splits(pd.read_csv(options.disaggregated))
     write(points, options.out / "served.csv", "n_in", "n_out", "ttft_s", "tpot_s")
-    write(splits, options.out / "served_splits.csv", "n_in", "n_out", "ttft_s", "tpot_s")
 
 
 def with_drafts(raw: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
@@ -88,20 +84,8 @@ def served(raw: pd.DataFrame) -> pd.DataFrame:
     return kept[~rounded(kept, "ttft_s", "tpot_s").duplicated()]
 
 
-def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each served split into prefill and decode workers whose numbers are stated."""
-    raw = raw.dropna(subset=["prefill_num_workers", "decode_num_workers", "concurrency"])
-    table = common(raw)
-    for pool in ("prefill", "decode"):
-        sizes = {"workers": "num_workers", "tp": "tp_size", "dp": "attention_dp_size", "ep": "moe_ep_size"}
-        for name, column in sizes.items():
-            table[f"{pool}_{name}"] = raw[f"{pool}_{column}"].astype(int).clip(lower=1)
-    pools = [f"{pool}_{name}" for pool in ("prefill", "decode") for name in POOL]
-    return table[["model", "gpu", *pools, "engine", "version", "weights", *POINT]]
-
-
 def common(raw: pd.DataFrame) -> pd.DataFrame:
-    """Return what both tables say of a row."""
+    """Return what stands in a row of the source whatever is left out."""
     random = raw["source"].isin(["InferenceX", "NVIDIA gap-analysis"])
     share = np.where(random, 0.9, 1.0)
     table = pd.DataFrame({"use": raw["use"], "model": raw["model"].map(MODEL), "gpu": raw["gpu"].map(GPU)})

@@ -72,7 +72,7 @@ def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
         raw["tpot_p50_s"],
         raw["run_url"].str.extract(_RUN, expand=False),
     )
-    table = table[stated & table["engine"].notna()]
+    table = table[stated & table["engine"].notna() & table["rate"].notna()]
     has_splits = table.groupby(SET_UP)["prefill_workers"].transform("max") > 0
     return parts(table[has_splits])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
 

@@ -181,9 +181,12 @@ def stands() -> pd.DataFrame:
 
 
 def split_gains() -> pd.DataFrame:
-    """Return what the best served splits give over aggregated serving."""
-    found = splits.gains(splits.beside())
-    return found.assign(near=_flags(found["near"]))
+    """Return what served splits give over aggregated serving: measured, played and planned."""
+    frame = splits.points()
+    found = splits.compared(frame[frame["part"] != ""])
+    lines = {"row": found.index + FIRST, "rival": found["rival"] + FIRST}
+    kept = ["part", *splits.SAME, "users", "gpus", "speed", "gain", "played", "planned", *splits.FACTORS]
+    return found.assign(**lines)[["row", "rival", *kept]]
 
 
 def _flags(values: pd.Series[bool]) -> Any:

@@ -14,7 +14,7 @@ from inference_math.optimiser.choice import decide, median_row
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
 from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.types import Solution, StoreGain, Swing
-from inference_math.unit.asked import NEARLY, computed_tokens, crowded, target_of
+from inference_math.unit.asked import NEARLY, computed_tokens, crowded, prefill_unit, target_of
 from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
 from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target
@@ -36,6 +36,10 @@ def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepC
     moved = kv_moved(unit, work, asked["read_bw"])
     each = costs(unit, unit_terms(unit, found), work, moved, factors[0], factors[1])
     each["front"] = asked["front"] * exp(asked["front_sd"] * factors[2])
+    if len(asked["prefill"]) > 0:
+        first = prefill_unit(asked)
+        moved = kv_moved(first, work, asked["read_bw"] * first["gpus"] / unit["gpus"])
+        each["prefill"] = costs(first, unit_terms(first, found), work, moved, factors[0], factors[1])["mixed"]
     return each
 
 

@@ -30,7 +30,10 @@ MOST_UNITS = 10_000
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked: who serves what under which promise; see `plan` for the parameters."""
+    """What is asked: who serves what under which promise; see `plan` for the parameters.
+
+    `prefill` is a unit of a prefill pool whose layout is its own: the same model, GPU, engine and precisions.
+    """
 
     unit: Unit
     work: Workload
@@ -41,6 +44,7 @@ class Case:
     link: Link | None = None
     sessions: int = 0
     front: float | None = None
+    prefill: Unit | None = None
 
     def checked(self) -> Case:
         """Return the case with what was asked in its own types; see `plan` for the errors."""
@@ -59,6 +63,8 @@ class Case:
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
         refuse_nodes(own.unit)
+        if own.prefill is not None:
+            refuse_nodes(alike(own.unit, own.prefill))
         if wrong := say(crowded(own.asked)):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
@@ -83,7 +89,8 @@ class Case:
     def asked(self) -> Asked:
         """The case as `optimiser.answers` takes it."""
         return {
-            "unit": self.unit.numbers, "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
+            "unit": self.unit.numbers, "prefill": [] if self.prefill is None else [self.prefill.numbers],
+            "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
             "front": self.fronted.seconds, "front_sd": self.fronted.sd,
             "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
@@ -95,6 +102,14 @@ class Case:
     def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
         return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
+
+
+def alike(unit: Unit, prefill: Unit) -> Unit:
+    """Return a unit of a prefill pool; raise ValueError where more than its layout is not that of `unit`."""
+    sizes = {name: getattr(prefill, name, None) for name in ("tp", "dp", "ep", "pp")}
+    if not isinstance(prefill, Unit) or prefill != unit.resized(**sizes):
+        raise ValueError(f"prefill must be the case's unit with another layout, not {prefill!r:.200}")
+    return prefill
 
 
 def refuse_nodes(unit: Unit) -> None:

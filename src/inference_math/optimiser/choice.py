@@ -7,10 +7,19 @@ So all architectures are compared under the same draws, each as it would be run.
 
 from __future__ import annotations
 
-from math import ceil, exp, log, sqrt
+from math import ceil, exp, floor, log, sqrt
 
 from inference_math.optimiser.draws import interval, median
-from inference_math.optimiser.load import chunk_size_full, gap_beside, loaded, pools_each, settings_row, strain
+from inference_math.optimiser.load import (
+    LITTLE,
+    chunk_size_full,
+    decode_units,
+    gap_beside,
+    loaded,
+    pools_each,
+    settings_row,
+    strain,
+)
 from inference_math.optimiser.search import ARCHITECTURES, NEVER, NONE, edge, highest, peak
 from inference_math.optimiser.types import Ranking, Solution
 from inference_math.unit.asked import NEARLY
@@ -214,7 +223,7 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     batches, together = [], []
     for one in drawn:
         batches.append(most_decodes(one["mixed"], target["room"], tpot))
-        together.append(most_prompts(one["mixed"], target["together"], target["ttft"] - one["front"]))
+        together.append(most_prompts(one["prefill"], target["together"], target["ttft"] - one["front"]))
     batch, prompts = held_by_most(batches), held_by_most(together)
     if batch < 1 or prompts < 1:
         return NONE
@@ -222,25 +231,29 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     def fed(k: int) -> float:
         total = 0.0
         for one in drawn:
-            total += k / one["mixed"](0.0, k)
+            total += k / one["prefill"](0.0, k)
         return total
 
     # Together prompts share the weight read; but they wait for each other: take the fewest that give nearly all.
     enough = MOST_FED * fed(prompts)
     prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
     own = settings_row(batch, prompts * n_in, NEVER)
-    each = [pools_each(target, one["mixed"], own) for one in drawn]
-    units = target["units"]
+    each = [pools_each(target, one, own) for one in drawn]
+    most = floor((target["units"] - 1) / target["prefill_gpus"] + LITTLE)
 
     def mean(prefill: int) -> float:
         total = 0.0
         for fed_one, taken in each:
-            total += min(prefill * fed_one, (units - prefill) * taken)
+            total += min(prefill * fed_one, decode_units(target, prefill) * taken)
         return total
 
-    # A sum of tents has one top: what one more prefill unit brings falls with their number.
-    split = max(largest_whole(units - 1, lambda k: k == 1 or mean(k) > mean(k - 1) * NEARLY), 1)
-    return settings_row(batch, prompts * n_in, split)
+    # Units of two sizes leave GPUs over by turns: more prefill units may serve less, and still more of them more.
+    split, top = 0, 0.0
+    for k in range(1, most + 1):
+        if mean(k) > top * NEARLY:
+            split = k
+            top = mean(k)
+    return settings_row(batch, prompts * n_in, split) if split > 0 else NONE
 
 
 def most_decodes(step: Step, room: float, tpot: float) -> int:

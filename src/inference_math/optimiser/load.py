@@ -10,6 +10,8 @@ from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import round_trip, seen
 from inference_math.unit.types import Row, Step, StepCosts, Target
 
+LITTLE = 1e-9  # of a unit: GPUs divide as floating-point numbers
+
 chunk_size_full = theory.chunk_size_full.plain
 
 
@@ -57,10 +59,10 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
             gap = gap_beside(mixed, one["load"], prompts, often, quantile) if often > 1 - quantile else bare
         return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
     prefill = row["prefill_units"]
-    rate = pools_rate(target, step, row, prefill)
-    decodes = in_flight(step, batch, steps, rate * target["units"] / (target["units"] - prefill))
+    rate = pools_rate(target, one, row, prefill)
+    decodes = in_flight(step, batch, steps, rate * target["units"] / decode_units(target, prefill))
     gap = step(decodes, 0.0)
-    first = front + step(0.0, chunk / n_in)
+    first = front + one["prefill"](0.0, chunk / n_in)
     return done(target, row, rate, decodes, first, gap, gap + target["sent"] / (steps - 1))
 
 
@@ -72,18 +74,23 @@ def done(target: Target, row: Row, rate: float, decodes: float, first: float, st
     return own
 
 
-def pools_each(target: Target, step: Step, row: Row) -> list[float]:
+def pools_each(target: Target, one: StepCosts, row: Row) -> list[float]:
     """Return the requests/s that a prefill unit feeds, and that a decode unit takes: its steps', or its link's."""
     sent, steps = target["sent"], target["steps"]
     prompts, linked = row["chunk"] / target["n_in"], 1 / sent if sent > 0 else ALWAYS
-    taken = row["batch"] / ((steps - 1) * step(row["batch"], 0.0))
-    return [min(prompts / step(0.0, prompts), linked), min(taken, linked)]
+    taken = row["batch"] / ((steps - 1) * one["mixed"](row["batch"], 0.0))
+    return [min(prompts / one["prefill"](0.0, prompts), linked * target["prefill_gpus"]), min(taken, linked)]
 
 
-def pools_rate(target: Target, step: Step, row: Row, prefill: float) -> float:
+def decode_units(target: Target, prefill: float) -> float:
+    """Return how many whole units decode on the GPUs that so many prefill units leave."""
+    return floor(target["units"] - prefill * target["prefill_gpus"] + LITTLE)
+
+
+def pools_rate(target: Target, one: StepCosts, row: Row, prefill: float) -> float:
     """Return the requests/s of a unit of pools of which so many prefill: those of the slower pool."""
-    fed, taken = pools_each(target, step, row)
-    slower: float = min(prefill * fed, (target["units"] - prefill) * taken)
+    fed, taken = pools_each(target, one, row)
+    slower: float = min(prefill * fed, decode_units(target, prefill) * taken)
     return slower / target["units"]
 
 
@@ -108,5 +115,5 @@ def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
         if quantile > 0:
             gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
     else:
-        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), step(0.0, prompts)
+        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), one["prefill"](0.0, prompts)
     return max(gap / target["step"], (one["front"] + first) / target["ttft"])

@@ -7,6 +7,7 @@ from math import inf
 from typing import cast
 
 from inference_math.evidence.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
+from inference_math.simulate.cost import Cost
 from inference_math.simulate.types import Admission, System
 
 __all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "admission_of", "system_of"]
@@ -132,6 +133,9 @@ class Disaggregated:
     which has the fewest requests, over that unit's own link, which takes one after the other. `max_batch`,
     `kv_capacity` and `grows` hold for each decode unit. A prefill unit whose GPUs are several `groups`, of attention or
     of pipeline stages, computes prompts on each, as slowly as if all of them had as many.
+
+    The cost of a simulation is that of both pools. Where prefill units have another layout or other GPUs, theirs is
+    `prefill`, and the cost that of decode units.
     """
 
     prefill_units: int = 1
@@ -142,6 +146,7 @@ class Disaggregated:
     grows: bool = False
     groups: int = 1
     budget: int = 1
+    prefill: Cost | None = None
 
     def __post_init__(self) -> None:
         as_whole("groups", self.groups)
@@ -149,6 +154,8 @@ class Disaggregated:
         as_whole("prefill_units", self.prefill_units)
         as_whole("decode_units", self.decode_units)
         as_number("transfer", self.transfer, AT_LEAST_ZERO)
+        if self.prefill is not None and not callable(self.prefill):
+            raise TypeError(f"prefill must be a function with the arguments of Cost or None, not {self.prefill!r:.80}")
         _check_limits(self)
 
 

@@ -15,7 +15,6 @@ from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record, Run
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, system_of
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
-from inference_math.simulate.types import System
 from inference_math.simulate.users import Users, arrivals, drawn, lengths
 from inference_math.workload import Requests, Source, Trace
 
@@ -90,10 +89,9 @@ def closed_loop(
     users = Users(lengths(source, rng), None, fresh, _pipe(reuse), scheduler.kv_capacity)
     # Requests under way at the start have no TTFT: they are counted as warm-up.
     record = Record(as_whole("warmup", warmup, 0) + len(resumed), every_gap, log)
-    system = system_of(scheduler, reuse, *drafts_of(cost))
     if not resumed:
-        return _simulate(users, system, cost, record, requests)
-    engine = engine_of(system, timed(cost), record)
+        return _simulate(users, scheduler, reuse, cost, record, requests)
+    engine = engine_of(system_of(scheduler, reuse, *drafts_of(cost)), timed(cost), record)
     for request, done in resumed:
         engine.resume(request, done)
     return record.result(run_engine(engine, users, record, as_whole("requests", requests)))
@@ -162,7 +160,7 @@ def benchmark(
         since = arrivals(as_number("rate", rate, ANY_POSITIVE), np.random.default_rng(rng.integers(2**63)), bursts)
     sizes = islice(lengths(source, rng), count)
     users = Users(sizes, None, users_at_once, _pipe(reuse), scheduler.kv_capacity, late, since)
-    return _simulate(users, system_of(scheduler, reuse, *drafts_of(cost)), cost, Record(0, every_gap, log), count)
+    return _simulate(users, scheduler, reuse, cost, Record(0, every_gap, log), count)
 
 
 def open_loop(
@@ -214,7 +212,7 @@ def open_loop(
     times = arrivals(per_second, np.random.default_rng(rng.integers(2**63)), bursts)
     users = Users(lengths(source, rng), times, 0, _pipe(reuse), scheduler.kv_capacity)
     record = Record(as_whole("warmup", warmup, 0), every_gap, log)
-    return _simulate(users, system_of(scheduler, reuse, *drafts_of(cost)), cost, record, requests)
+    return _simulate(users, scheduler, reuse, cost, record, requests)
 
 
 def replay(
@@ -236,16 +234,18 @@ def replay(
         raise ValueError(f"warmup must be less than the {len(trace.n_in)} requests of the trace, not {warmup}")
     sizes = zip(*(column.tolist() for column in trace.rows()), strict=True)
     users = Users(sizes, iter(trace.arrival.tolist()), 0, _pipe(reuse), scheduler.kv_capacity)
-    return _simulate(
-        users, system_of(scheduler, reuse, *drafts_of(cost)), cost, Record(warmup, every_gap, log), measured
-    )
+    return _simulate(users, scheduler, reuse, cost, Record(warmup, every_gap, log), measured)
 
 
-def _simulate(users: Users, system: System, cost: Cost, record: Record, requests: int) -> Run:
-    wanted = as_whole("requests", requests)
-    if system["prefill_units"]:
-        return record.result(run_pools(system, timed(cost), users, record, wanted))
-    return record.result(run_engine(engine_of(system, timed(cost), record), users, record, wanted))
+def _simulate(
+    users: Users, scheduler: Scheduler, reuse: Reuse | None, cost: Cost, record: Record, requests: int
+) -> Run:
+    wanted, steps = as_whole("requests", requests), timed(cost)
+    system = system_of(scheduler, reuse, *drafts_of(cost))
+    if isinstance(scheduler, Disaggregated):
+        prefill = steps if scheduler.prefill is None else timed(scheduler.prefill)
+        return record.result(run_pools(system, prefill, steps, users, record, wanted))
+    return record.result(run_engine(engine_of(system, steps, record), users, record, wanted))
 
 
 def _under_way(

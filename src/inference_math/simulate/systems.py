@@ -267,15 +267,15 @@ TAKEN = 5
 
 
 class Pools:
-    """A pool of prefill units and a pool of decode units, and the events that concern them.
+    """A pool of prefill units and a pool of decode units, each with its own steps, and the events that concern them.
 
     A decode unit takes part with the events that concern it; its clock may be ahead by the rest of a step.
     """
 
-    def __init__(self, system: System, cost: StepTimes, users: Senders, record: Ledger) -> None:
+    def __init__(self, system: System, prefill: StepTimes, cost: StepTimes, users: Senders, record: Ledger) -> None:
         self.users = users
         self.record = record
-        self.prefill = PrefillPool(system, cost, record)
+        self.prefill = PrefillPool(system, prefill, record)
         self.units: list[DecodeUnit] = []
         first = system["prefill_units"] * system["groups"]  # in a log the groups that prefill come before
         for i in range(system["decode_units"]):
@@ -368,6 +368,8 @@ class Pools:
         return found
 
 
-def run_pools(system: System, cost: StepTimes, users: Senders, record: Ledger, wanted: float) -> float:
-    """Serve with the pools of a system; return when it ended."""
-    return Pools(system, cost, users, record).run(wanted)
+def run_pools(
+    system: System, prefill: StepTimes, cost: StepTimes, users: Senders, record: Ledger, wanted: float
+) -> float:
+    """Serve with the pools of a system, whose prefill units take steps of their own; return when it ended."""
+    return Pools(system, prefill, cost, users, record).run(wanted)

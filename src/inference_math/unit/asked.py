@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_math import theory
 from inference_math.unit.batch import MOST_TOGETHER
-from inference_math.unit.steps import answer_steps, kv_pooled, kv_sent, kv_tokens, stored_tokens
+from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, Layout, Part, Row, Target, UnitNumbers
 from inference_math.workload.requests import Work
 
@@ -61,7 +61,7 @@ def target_of(asked: Asked) -> Target:
 
     A step gives some tokens in the mean, which share its time; but of a quantile none share a gap.
     """
-    unit, work, engine = asked["unit"], asked["work"], asked["engine"]
+    unit, work, engine, first = asked["unit"], asked["work"], asked["engine"], prefill_unit(asked)
     n_in, held, sharing = work["n_in"], places(asked), unit["gives"] if not asked["quantile"] > 0 else 1.0
     return {
         "n_in": n_in,
@@ -72,12 +72,19 @@ def target_of(asked: Asked) -> Target:
         "quantile": asked["quantile"],
         "places": held,
         "room": min(held, MOST_TOGETHER),
-        "together": prompts_together(kv_tokens(unit, n_in), n_in, unit["layout"]["dp"]),
+        "together": prompts_together(kv_tokens(first, n_in), n_in, first["layout"]["dp"]),
         "fresh": fresh_share(work),
         "units": asked["units"],
+        "prefill_gpus": first["gpus"] / unit["gpus"],
         "sent": sent_bytes(asked) / asked["pool_bw"],
         "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
     }
+
+
+def prefill_unit(asked: Asked) -> UnitNumbers:
+    """Return a unit of the prefill pool, whose requests draft as those of the decode pool do."""
+    unit = asked["unit"]
+    return drafting(asked["prefill"][0], unit["drafts"], unit["accepted"]) if len(asked["prefill"]) > 0 else unit
 
 
 def sent_bytes(asked: Asked) -> float:

@@ -553,4 +553,5 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
         "front": 0.0,
         "load": load,
         "mixed": mixed,
+        "prefill": mixed,
     }

@@ -267,6 +267,7 @@ class Asked(TypedDict):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
     unit: UnitNumbers
+    prefill: list[UnitNumbers]  # that of a prefill pool whose layout is not that of `unit`; else none
     work: Work
     ttft: float
     tpot: float
@@ -298,6 +299,7 @@ class Target(TypedDict):
     together: float  # prompts that a unit computes at once at most
     fresh: float  # share of a prompt's tokens that is computed
     units: int
+    prefill_gpus: float  # of a unit that only prefills, over those of the others
     sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
     mixes: bool  # whether chunks are computed beside decodes
 
@@ -312,6 +314,7 @@ class StepCosts(TypedDict):
     front: float
     load: float
     mixed: Step
+    prefill: Step  # of a unit that only prefills, whose layout may be its own
 
 
 class Row(TypedDict, total=False):
@@ -353,6 +356,17 @@ class ErrorRow(TypedDict):
     ttft: float  # -1 where it was not scored, as for `inside`
     inside: float
     lacked: float  # standard deviation of the logarithm that nine in ten inside would have needed besides
+
+
+class ComparisonError(TypedDict):
+    """How far predicted gains of a kind were off, and what the pairs were of; a row of `comparison_error`."""
+
+    bias: float
+    sd: float
+    n_in: list[float]  # both ends
+    n_out: list[float]
+    kinds: list[str]
+    generations: list[str]
 
 
 class Stand(TypedDict):

@@ -189,7 +189,7 @@ def bench_played(system: System, cost: StepTimes, requests: list[Request], users
     """Return what the client noted (`Noted`), and the seconds that it took."""
     noted, client, count = Noted(), Client(requests, users, front), len(requests)
     if system["prefill_units"] > 0:
-        return [noted, run_pools(system, cost, client, noted, count)]
+        return [noted, run_pools(system, cost, cost, client, noted, count)]
     return [noted, run_engine(engine_of(system, cost, noted), client, noted, count)]
 
 

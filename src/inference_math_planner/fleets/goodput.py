@@ -159,7 +159,7 @@ def goodput(system: System, cost: StepTimes, requests: list[Request], tally: Tal
     """
     users = Client(requests, 0, 0.0)
     if system["prefill_units"] > 0:
-        run_pools(system, cost, users, tally, tally.wanted)
+        run_pools(system, cost, cost, users, tally, tally.wanted)
     elif system["engines"] > 1:
         run_balanced(system, cost, users, tally, tally.wanted)
     else:

@@ -180,7 +180,7 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
     own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "disaggregated":
-        return pools_rate(target, one["mixed"], own, row["prefill_units"]) * asked["units"]
+        return pools_rate(target, one, own, row["prefill_units"]) * asked["units"]
     if name == "aggregated":
         return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
     if name == "chunked":
