@@ -67,7 +67,7 @@ window.inferenceMathCrowd = (() => {
       const one = yield* asking(() => math.standing(asked, host, name, goal.traffic, goal.have, count));
       fleets[name] = { ...one, asked: of(one.units), settings: rowsOf(name, one.units)[one.row] };
     }
-    return { ...math.crowd(fleets, goal.traffic, goal.have, count), fleets };
+    return { ...math.crowd(fleets, goal.traffic, goal.have, count, asked.doubts), fleets };
   };
 
   // Whether replicas keep the promise with next to nothing to do: if none does, no number of them keeps it under load.

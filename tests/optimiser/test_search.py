@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from inference_math.optimiser import search
+from inference_math.optimiser.architectures import SURE
 from inference_math.optimiser.choice import MOST_FED, decide
 from inference_math.unit import batch
 from inference_math.unit.asked import prompts_together
@@ -40,7 +41,7 @@ def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0
         "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),
         "prefill": lambda decodes, prompts: prefill[1] * step(decodes, prompts, n_in),
     }  # fmt: skip
-    return decide(target, [costs])["each"][name][0]
+    return decide(target, [costs], SURE)["each"][name][0]
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000))

@@ -1,33 +1,73 @@
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 import splits
 
+from inference_math.evidence import load
+
 
 def points(rows):
-    table = pd.DataFrame(rows, columns=["per_user", "per_gpu", "split"])
-    return table.assign(model="m", gpu="g", weights="fp8", n_in=1.0, n_out=2.0)
+    table = pd.DataFrame(rows, columns=["speed", "per_gpu", "prefill_workers"])
+    same = {"gpu": "g", "weights": "fp8", "n_in": 1.0, "n_out": 2.0, "drafts": "none", "engine": "sglang"}
+    return table.assign(**same)
 
 
-def test_a_split_is_set_beside_the_best_that_is_as_fast():
-    found = splits.gains(points([(10, 300, True), (20, 200, True), (15, 150, True), (12, 100, False), (30, 50, False)]))
-    assert found.per_user.tolist() == [10, 20]  # the third is beaten in both
-    assert found.aggregated.tolist() == [100, 50]
-    assert found.gain.tolist() == [3.0, 4.0]
-    assert found.near.tolist() == [True, True]
-    (far,) = splits.gains(points([(10, 300, True), (30, 50, False)])).near
-    assert not far
+def test_a_split_is_set_beside_the_best_that_is_about_as_fast():
+    found = splits.pairs(points([(10, 300, 1), (20, 200, 2), (12, 100, 0), (15, 90, 0), (29, 50, 0), (9, 999, 0)]))
+    assert found["rival"].tolist() == [2, 4]  # the last one is too slow for either
+    assert found["gain"].tolist() == [3.0, 4.0]
 
 
-def test_where_nothing_is_as_fast_there_is_no_gain():
-    (gain,) = splits.gains(points([(40, 10, True), (12, 100, False)])).gain
-    assert pd.isna(gain)
+def test_what_is_much_faster_is_no_rival():
+    assert splits.pairs(points([(10, 300, 1), (15.1, 100, 0)])).empty
+    assert not splits.pairs(points([(10, 300, 1), (15.0, 100, 0)])).empty
 
 
-def test_only_set_ups_served_both_ways_are_compared():
-    both = splits.beside()
-    assert set(both.model) == {"deepseek-v3"}
-    assert both.groupby(splits.SAME).split.nunique().eq(2).all()
-    row = both[both.split].iloc[0]
-    assert row.per_gpu == pytest.approx(row.users * row.n_out / (row.gpus * row.n_out / row.per_user), rel=0.5)
+FRAME = splits.points()
+# A split and its rival of few users, quick to play.
+PAIRS = splits.pairs(FRAME[FRAME["part"] == "choose"])
+SMALL = PAIRS[PAIRS["users"] == 8].iloc[0]
+FOUND = load("predicted_split_gains").frame
+
+
+def test_gpus_are_those_of_the_layout_and_rivals_are_of_the_same_set_up():
+    one = FRAME[(FRAME["prefill_workers"] == 2) & (FRAME["prefill_dp"] == 8)].iloc[0]
+    assert one["gpus"] == 16 + one["workers"] * one["tp"] * one["dp"]
+    both = PAIRS[splits.SAME].reset_index(drop=True)
+    pd.testing.assert_frame_equal(both, FRAME.loc[PAIRS["rival"], splits.SAME].reset_index(drop=True))
+
+
+def test_factors_multiply_to_the_played_gain():
+    product = FOUND[splits.FACTORS].prod(axis=1, skipna=False)
+    assert product.dropna().to_numpy() == pytest.approx(FOUND["played"][product.notna()].to_numpy(), rel=1e-4)
+    assert product.notna().mean() > 0.9
+
+
+def test_what_is_stored_is_what_is_compared():
+    one = FRAME.loc[[SMALL.name, SMALL["rival"]]]
+    (again,) = splits.compared(one).to_dict("records")
+    stored = FOUND[FOUND["row"] == SMALL.name + 2].iloc[0]
+    for name in ("gain", "played", "planned", *splits.FACTORS):
+        assert again[name] == pytest.approx(stored[name], rel=1e-4)
+
+
+def test_a_split_is_played_in_its_own_layouts():
+    """Half of the prefill GPUs, and another layout: prompts take longer, and decodes as long as before."""
+    row = FRAME.loc[SMALL.name]
+    other = row.copy()
+    other["prefill_tp"] = row["prefill_tp"] // 2
+    plain, slow = splits.played(row), splits.played(other)
+    assert slow["ttft"] > plain["ttft"]
+    assert slow["tpot"] == pytest.approx(plain["tpot"], rel=0.02)
+
+
+def test_chances_are_even_where_no_gain_is_predicted():
+    table = pd.DataFrame(
+        {"gpu": ["b200"] * 3, "n_in": 7373.0, "n_out": 921.6, "played": [0.5, 1.0, 2.0], "planned": np.nan}
+    )
+    found = splits.chances(table)
+    assert found["planned"].isna().all()
+    assert found["played"].is_monotonic_increasing
+    assert found["played"][1] == pytest.approx(0.5, abs=0.05)

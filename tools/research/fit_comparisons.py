@@ -54,7 +54,7 @@ def pools() -> pd.DataFrame:
         for kind, law in kinds.items()
     ]
     generations = both["gpu"].map(lambda name: gpu(name).generation)
-    return pd.concat([one.assign(models="MLA", generations=generations) for one in tables]).dropna()
+    return pd.concat([one.assign(models=splits.KIND, generations=generations) for one in tables]).dropna()
 
 
 def lab() -> pd.DataFrame:

@@ -185,8 +185,9 @@ def split_gains() -> pd.DataFrame:
     frame = splits.points()
     found = splits.compared(frame[frame["part"] != ""])
     lines = {"row": found.index + FIRST, "rival": found["rival"] + FIRST}
-    kept = ["part", *splits.SAME, "users", "gpus", "speed", "gain", "played", "planned", *splits.FACTORS]
-    return found.assign(**lines)[["row", "rival", *kept]]
+    likely = splits.chances(found).add_suffix("_chance")
+    kept = ["part", *splits.SAME, "users", "gpus", "speed", "gain", *splits.HOW, *likely, *splits.FACTORS]
+    return pd.concat([found.assign(**lines), likely], axis=1)[["row", "rival", *kept]]
 
 
 def _flags(values: pd.Series[bool]) -> Any:

@@ -7,6 +7,7 @@ second of one GPU of its layout. A gain is predicted twice. `played` runs both b
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,36 @@ import pandas as pd
 from plays import drafting
 from recipes import EACH, SPAN, recipe_of, unit_of
 
+from inference_math.catalogue import gpu
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import alone, most_decodes
+from inference_math.optimiser.doubt import doubt
 from inference_math.optimiser.load import pools_each, settings_row
 from inference_math.simulate import Disaggregated, Steps, benchmark
 from inference_math.unit import Unit
 from inference_math.unit.asked import target_of
 from inference_math.unit.front import front_of
+from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA, RandomLengths, Workload
 
-__all__ = ["FACTORS", "SAME", "compared", "factors", "gain_planned", "pairs", "played", "points"]
+__all__ = [
+    "FACTORS",
+    "HOW",
+    "KIND",
+    "SAME",
+    "chances",
+    "compared",
+    "factors",
+    "gain_planned",
+    "pairs",
+    "played",
+    "points",
+]
 
 SAME = ["gpu", "weights", "n_in", "n_out", "drafts", "engine"]
+HOW = ["played", "planned"]
+KIND = "MLA"
 FACTORS = ["interference", "slower", "decode_layout", "prefill_layout", "idle"]
 NEAR = 1.5  # of a speed: still comparable
 LINK = 50e9  # bytes/s that a GPU sends: one port of 400 Gbit/s
@@ -71,6 +89,19 @@ def compared(frame: pd.DataFrame) -> pd.DataFrame:
         parts = factors(split, rival, own, other)
         told.append({"played": ratio, "planned": gain_planned(split, rival), **parts})
     return both.assign(**pd.DataFrame(told, index=both.index))
+
+
+def chances(both: pd.DataFrame) -> pd.DataFrame:
+    """Return for each of `compared` pairs how likely the split gains, by either prediction: `HOW`, NaN without one."""
+    told = {}
+    for how in HOW:
+        known, found = known_comparisons()[f"pools, {how}"], []
+        for _, row in both.iterrows():
+            bias, sd = doubt(known, KIND, gpu(str(row["gpu"])).generation, row["n_in"], row["n_out"])
+            sure = row[how] > 0
+            found.append(NormalDist().cdf((np.log(row[how]) + bias) / sd) if sure else float("nan"))
+        told[how] = found
+    return pd.DataFrame(told, index=both.index)
 
 
 def played(row: pd.Series, seed: int = 1) -> dict[str, float]:

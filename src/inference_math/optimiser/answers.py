@@ -51,7 +51,7 @@ def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]
 def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     """Return `decide` over some draws, of which there is one at least, with the costs under each."""
     each = drawn_costs(asked, draws)
-    found = decide(target_of(asked), each)
+    found = decide(target_of(asked), each, asked["doubts"])
     found["costs"] = each
     return found
 

@@ -14,6 +14,7 @@ import pandas as pd
 from inference_math.evidence.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
 from inference_math.optimiser import search
 from inference_math.optimiser.choice import decide
+from inference_math.optimiser.doubt import CERTAIN
 from inference_math.unit.asked import prompts_together
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.costs import WorkloadCosts
@@ -23,6 +24,7 @@ from inference_math.unit.types import StepCosts, Target
 __all__ = ["ARCHITECTURES", "compare"]
 
 ARCHITECTURES = tuple(search.ARCHITECTURES)
+SURE = dict.fromkeys(ARCHITECTURES, CERTAIN)
 _COLUMNS = ["rate", "batch", "decodes", "chunk", "prefill_units", "ttft", "step", "tpot"]
 
 
@@ -91,6 +93,6 @@ def compare(
         "own": float(numbers.T_decode),
         "front": 0.0, "load": numbers.load, "mixed": step, "prefill": step,
     }  # fmt: skip
-    rows = {name: each[0] for name, each in decide(target, [costs])["each"].items()}
+    rows = {name: each[0] for name, each in decide(target, [costs], SURE)["each"].items()}
     frame: pd.DataFrame = pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
     return frame.rename_axis("architecture").reset_index()

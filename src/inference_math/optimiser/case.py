@@ -14,10 +14,12 @@ from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
+from inference_math.optimiser.doubt import doubts
 from inference_math.optimiser.starts import page_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import crowded, scattered_over
 from inference_math.unit.front import Front
+from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.rates import acceleration
 from inference_math.unit.types import Asked, DrawnCoefficients, StepCosts
 from inference_math.workload import SLA, Workload
@@ -95,9 +97,14 @@ class Case:
             "front": self.fronted.seconds, "front_sd": self.fronted.sd,
             "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
             "watts": self.unit.gpu.tdp or 0.0,
-            "sessions": self.sessions, "context": self.unit.model.context or 0,
+            "doubts": self.doubts, "sessions": self.sessions, "context": self.unit.model.context or 0,
             "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
+
+    @property
+    def doubts(self) -> dict[str, list[float]]:
+        """How far the predicted gain of each architecture over aggregated serving may be off; see `doubt.doubts`."""
+        return doubts(known_comparisons(), self.unit.kind, self.unit.gpu.generation, self.work.n_in, self.work.n_out)
 
     def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""

@@ -7,8 +7,9 @@ So all architectures are compared under the same draws, each as it would be run.
 
 from __future__ import annotations
 
-from math import ceil, exp, floor, log, sqrt
+from math import ceil, exp, floor, log
 
+from inference_math.optimiser.doubt import factors_of
 from inference_math.optimiser.draws import interval, median
 from inference_math.optimiser.load import (
     LITTLE,
@@ -26,6 +27,7 @@ from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import largest_batch, largest_whole
 from inference_math.unit.types import Asked, Row, Step, StepCosts, Target
 
+LIKELY = 0.7  # of the chances, that a choice is the best: with less it is open which one is
 CAREFUL = 0.9  # of the draws must keep the limits with the settings that are chosen
 RESOLVED = 1.04  # times a rate: what simulations do not tell apart
 MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
@@ -266,12 +268,12 @@ def most_prompts(step: Step, room: float, ttft: float) -> int:
     return largest_whole(room, lambda k: step(0.0, k) <= ttft)
 
 
-def decide(target: Target, drawn: list[StepCosts]) -> Solution:
+def decide(target: Target, drawn: list[StepCosts], doubts: dict[str, list[float]]) -> Solution:
     """Return the settings of each architecture, what they do under each draw, and which serves most in the mean.
 
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
-    best_in and none_in (shares of the draws), loss, order (the smallest loss first), best ("" where most draws have
-    none), lead of the first over the second, its scatter over the draws, and tie.
+    best_in (chances) and none_in (share of the draws), loss, order (the smallest loss first), best ("" where most draws
+    have none), lead of the first over the second, and tie. `doubts`: see `doubt.doubts`.
     """
     settings: dict[str, Row] = {}
     each: dict[str, list[Row]] = {}
@@ -291,7 +293,7 @@ def decide(target: Target, drawn: list[StepCosts]) -> Solution:
         each[name] = rows
         kept[name] = held / len(drawn)
         rates[name] = [row["rate"] for row in rows]
-    solution = chosen(rates)
+    solution = chosen(rates, doubts)
     solution["settings"] = settings
     solution["each"] = each
     solution["kept"] = kept
@@ -304,12 +306,13 @@ def alone(target: Target, one: StepCosts, name: str) -> Row:
     return loaded(target, one, name, own) if own["rate"] > 0 else NONE
 
 
-def chosen(rates: dict[str, list[float]]) -> Solution:
+def chosen(rates: dict[str, list[float]], doubts: dict[str, list[float]]) -> Solution:
     """Return the choice by the requests/s of each architecture under each draw: the most in the mean over the draws.
 
     Of those that meet the limits in most draws: among them it is the least expected regret, in requests/s. Who else is
-    asked changes no choice and no order of those, for what two serve in the mean does not hang on a third; the lead and
-    the tie are those over the second of all that were asked.
+    asked changes no choice and no order of those, for what two serve in the mean does not hang on a third; the lead is
+    that over the second of all that were asked. It is a tie where the choice is the best less often than `LIKELY`, over
+    the draws and the `doubts` that no draw moves.
     """
     served = [rates[name] for name in ARCHITECTURES]
     lost = losses(served)
@@ -324,17 +327,16 @@ def chosen(rates: dict[str, list[float]]) -> Solution:
     best = first if median(rates[first]) > 0 else ""
     ahead = leads(rates[first], rates[second])
     lead = mean(ahead) if median(rates[second]) > 0 else NEVER
-    scatter = scattered(ahead)
+    best_in = shares_best(rates, doubts)
     return {
         "rates": rates,
-        "best_in": shares_best(rates),
+        "best_in": best_in,
         "none_in": none_in(rates),
         "loss": loss,
         "order": names,
         "best": best,
         "lead": lead,
-        "scatter": scatter,
-        "tie": best != "" and lead <= scatter,
+        "tie": best != "" and best_in[best] < LIKELY,
     }
 
 
@@ -373,20 +375,6 @@ def leads(first: list[float], second: list[float]) -> list[float]:
     return [(first[i] - second[i]) / own if own > 0 else -1.0 for i in able]
 
 
-def scattered(ahead: list[float]) -> float:
-    """Return by how much a lead over another falls short of its mean from draw to draw.
-
-    The root of twice the mean square of what is missing: where leads vary alike to both sides, their standard
-    deviation. It is what errors of steps do to a lead: in each draw both have the same ones, and what is common to all
-    cancels. A draw in which the other one serves nothing makes a lead larger, and is no reason for doubt. A lead that
-    half of the draws deny is never longer: those alone miss all of it, and twice a half is one.
-    """
-    middle, squares = mean(ahead), 0.0
-    for one in ahead:
-        squares += 2 * min(one - middle, 0.0) ** 2 / len(ahead)
-    return sqrt(squares)
-
-
 def mean(values: list[float]) -> float:
     """Return the mean of numbers, 0 of none."""
     total = 0.0
@@ -420,17 +408,32 @@ def regret(rates: dict[str, list[float]], name: str) -> float:
     return mean(best_rates(rates)) / own - 1 if own > 0 else 0.0
 
 
-def shares_best(rates: dict[str, list[float]]) -> dict[str, float]:
-    """Return the share of the draws in which each architecture is the best; equal ones share a draw."""
-    best, told = best_rates(rates), {}
+def shares_best(rates: dict[str, list[float]], doubts: dict[str, list[float]]) -> dict[str, float]:
+    """Return how often each architecture is the best, over the draws and the doubts; equal ones share.
+
+    In each draw all evenly likely factors of the architectures' rates meet each other.
+    """
+    count, told = len(rates[ARCHITECTURES[0]]), {}
     for name in ARCHITECTURES:
         told[name] = 0.0
-    for i in range(len(best)):
-        if best[i] > 0:
-            equal = [name for name in ARCHITECTURES if rates[name][i] * NEARLY >= best[i]]
-            for name in equal:
-                told[name] += 1 / len(equal) / len(best)
+    off = [factors_of(doubts[name]) for name in ARCHITECTURES]
+    part = 1 / (count * len(off[0]) * len(off[1]) * len(off[2]))
+    for i in range(count):
+        served = [rates[name][i] for name in ARCHITECTURES]
+        for first in off[0]:
+            for second in off[1]:
+                for third in off[2]:
+                    shared(told, [first * served[0], second * served[1], third * served[2]], part)
     return told
+
+
+def shared(told: dict[str, float], served: list[float], part: float) -> None:
+    """Give a part of the chances to the architecture that serves most; equal ones share it, and none that serves 0."""
+    most = max(served[0], max(served[1], served[2]))
+    if most > 0:
+        equal = [i for i in range(len(served)) if served[i] * NEARLY >= most]
+        for i in equal:
+            told[ARCHITECTURES[i]] += part / len(equal)
 
 
 def none_in(rates: dict[str, list[float]]) -> float:

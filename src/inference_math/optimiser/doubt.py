@@ -6,7 +6,7 @@ left; see table `comparison_error`. The page prints this module.
 
 from __future__ import annotations
 
-from math import exp, log2
+from math import exp, log
 
 from inference_math.unit.types import ComparisonError
 
@@ -14,15 +14,18 @@ FARTHER = 0.1  # of a spread, for each doubling of lengths beyond those compared
 # Evenly likely values of a standard normal variable: the middles of ninths.
 NINTHS = [-1.5932, -0.9674, -0.5895, -0.2822, 0.0, 0.2822, 0.5895, 0.9674, 1.5932]
 CERTAIN = [0.0, 0.0]
-KINDS = {
-    "planned": {"chunked": "chunks", "disaggregated": "pools, planned"},
-    "played": {"chunked": "chunks", "disaggregated": "pools, played"},
-}
+# What is served within a limit hangs more on steps than what some users get: so pools as they are planned.
+KINDS = {"chunked": "chunks", "disaggregated": "pools, planned"}
 
 
 def doublings(value: float, ends: list[float]) -> float:
     """Return how many times a length must be doubled, or halved, to be within the ends of those compared."""
-    return max(log2(ends[0] / value), 0.0) + max(log2(value / ends[1]), 0.0)
+    return (max(log(ends[0] / value), 0.0) + max(log(value / ends[1]), 0.0)) / log(2)
+
+
+def strange(known: list[str], name: str) -> int:
+    """Return 1 for what is not known, else 0."""
+    return 0 if len([one for one in known if one == name]) > 0 else 1
 
 
 def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out: float) -> list[float]:
@@ -32,18 +35,17 @@ def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out
     is a judgement, made before the pairs that score were looked at: the pairs show no common error of a set-up.
     """
     away = doublings(n_in, known["n_in"]) + doublings(n_out, known["n_out"])
-    away += 0 if kind in known["kinds"] else 1
-    away += 0 if generation in known["generations"] else 1
+    away += strange(known["kinds"], kind) + strange(known["generations"], generation)
     return [known["bias"], known["sd"] * (1 + FARTHER * away)]
 
 
 def doubts(
-    errors: dict[str, ComparisonError], how: str, kind: str, generation: str, n_in: float, n_out: float
+    errors: dict[str, ComparisonError], kind: str, generation: str, n_in: float, n_out: float
 ) -> dict[str, list[float]]:
-    """Return the doubt of each architecture beside aggregated serving, "planned" at full load or "played"."""
+    """Return the doubt of each architecture beside aggregated serving; see `doubt`."""
     found = {"aggregated": CERTAIN}
-    for name in KINDS[how]:
-        found[name] = doubt(errors[KINDS[how][name]], kind, generation, n_in, n_out)
+    for name in KINDS:
+        found[name] = doubt(errors[KINDS[name]], kind, generation, n_in, n_out)
     return found
 
 

@@ -21,7 +21,6 @@ class Solution(TypedDict):
     order: list[str]
     best: str
     lead: float
-    scatter: float
     tie: bool
     settings: NotRequired[dict[str, Row]]
     each: NotRequired[dict[str, list[Row]]]

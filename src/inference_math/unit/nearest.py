@@ -15,7 +15,7 @@ from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration,
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_known, standpoint_of
 from inference_math.unit.shapes import operators_of
-from inference_math.unit.types import CoefficientValues, ErrorRow, Levels, Standpoint
+from inference_math.unit.types import CoefficientValues, ComparisonError, ErrorRow, Levels, Standpoint
 
 __all__ = [
     "SERVED_SCOPE",
@@ -125,6 +125,20 @@ def known_errors() -> list[ErrorRow]:
     frame = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0, "lacked": 0.0})
     rows: Any = frame.assign(generation=[GPUS[name].generation for name in frame["gpu"]]).to_dict("records")
     found: list[ErrorRow] = rows
+    return found
+
+
+@lru_cache(maxsize=1)
+def known_comparisons() -> dict[str, ComparisonError]:
+    """Return how far off predicted gains are known to be by kind of comparison, table `comparison_error`."""
+    found: dict[str, ComparisonError] = {}
+    for row in load("comparison_error").frame.to_dict("records"):
+        found[str(row["kind"])] = {
+            "bias": float(row["bias"]), "sd": float(row["sd"]),
+            "n_in": [float(row["n_in_min"]), float(row["n_in_max"])],
+            "n_out": [float(row["n_out_min"]), float(row["n_out_max"])],
+            "kinds": str(row["models"]).split(";"), "generations": str(row["generations"]).split(";"),
+        }  # fmt: skip
     return found
 
 

@@ -275,6 +275,7 @@ class Asked(TypedDict):
     front_sd: float  # of its logarithm
     quantile: float
     units: int
+    doubts: dict[str, list[float]]  # of each architecture beside aggregated serving; see `optimiser.doubt`
     read_bw: float
     pool_bw: float  # bytes/s that a unit sends to, or takes from, the units of another pool
     price: float  # of a GPU and hour

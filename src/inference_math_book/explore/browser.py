@@ -28,7 +28,7 @@ from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
 from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
-from inference_math.unit.nearest import SERVED_SCOPE, known_errors, levels
+from inference_math.unit.nearest import SERVED_SCOPE, known_comparisons, known_errors, levels
 from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
 from inference_math_book.explore.packing import OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
@@ -53,6 +53,7 @@ PRINTED_MODULES = (
     "inference_math.simulate.chance",
     "inference_math.optimiser.choice",
     "inference_math_planner.answers.commands",
+    "inference_math.optimiser.doubt",
     "inference_math.optimiser.draws",
     "inference_math.simulate.engine",
     "inference_math_planner.fleets.goodput",
@@ -264,6 +265,7 @@ def data() -> dict[str, Any]:
         },
         "guessed": notes.GUESSED,
         "errors": _errors(),
+        "comparisons": known_comparisons(),
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),

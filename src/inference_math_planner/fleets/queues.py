@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log, log1p
 
-from inference_math.optimiser.choice import CAREFUL, RESOLVED, chosen, leads, mean, scattered
+from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads, mean
 from inference_math.optimiser.draws import fixed, median
 from inference_math.optimiser.load import loaded, pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
@@ -670,11 +670,13 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     return one
 
 
-def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) -> Solution:
+def crowd(
+    fleets: dict[str, Standing], traffic: float, have: float, count: int, doubts: dict[str, list[float]]
+) -> Solution:
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
     Equal ones are ordered by what they serve in the mean over the draws. It is a tie if the next is as good, as far as
-    simulations tell rates apart, or if its lead in that mean varies by more than it is, whatever ordered them. Replicas
+    simulations tell rates apart, or if the first is the best less often than `LIKELY` over draws and `doubts`. Replicas
     are whole in each draw, too, and of the size that was chosen for nine in ten.
     """
     rates: dict[str, list[float]] = {}
@@ -685,17 +687,15 @@ def crowd(fleets: dict[str, Standing], traffic: float, have: float, count: int) 
             one = fleets[name]
             rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
-    solution = chosen(rates)
+    solution = chosen(rates, doubts)
     order = solution["order"]
     order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]
-    ahead = leads(rates[first], rates[second])
-    lead, scatter = mean(ahead), scattered(ahead)
     solution["best"] = first if costs[first] < inf else ""
-    solution["lead"], solution["scatter"] = lead, scatter
+    solution["lead"] = mean(leads(rates[first], rates[second]))
     both = costs[first] < inf and costs[second] < inf
     near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
-    solution["tie"] = both and (near or lead <= scatter)
+    solution["tie"] = both and (near or solution["best_in"][first] < LIKELY)
     return solution
 
 

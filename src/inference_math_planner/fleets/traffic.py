@@ -299,7 +299,7 @@ def _chosen(
     if have and have < least:
         raise NoFleetError(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
-    crowd = queues.crowd(fleets, rate, float(have), len(host.places))
+    crowd = queues.crowd(fleets, rate, float(have), len(host.places), found.case.doubts)
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]

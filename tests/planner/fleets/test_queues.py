@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from inference_math import Unit
 from inference_math.optimiser.case import Case, under
+from inference_math.optimiser.doubt import CERTAIN
+from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
 from inference_math.workload import SLA, Workload
@@ -101,6 +103,9 @@ def test_where_no_rate_is_kept_there_are_no_replicas(kept):
         assert (units, row) in sizes
 
 
+SURE = dict.fromkeys(ARCHITECTURES, CERTAIN)
+
+
 def standing(name, gpus, each):
     return {"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each}
 
@@ -116,9 +121,9 @@ def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_sa
 def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     fast, slow = [20.0] * 16, [11.0] * 16
     two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}
-    assert queues.crowd(two, 10.0, 0.0, 16)["order"][0] == "chunked"
+    assert queues.crowd(two, 10.0, 0.0, 16, SURE)["order"][0] == "chunked"
     two["aggregated"] = standing("aggregated", 4, fast)
-    even = queues.crowd(two, 40.0, 0.0, 16)
+    even = queues.crowd(two, 40.0, 0.0, 16, SURE)
     assert even["order"][0] == "aggregated"  # which loses less
     assert even["tie"]
     # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
@@ -126,10 +131,10 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
         name: standing(name, gpus, [each] * 16)
         for name, gpus, each in (("disaggregated", 14, 15.0), ("aggregated", 10, 11.0))
     }
-    assert queues.crowd(small, 15.0, 0.0, 16)["best_in"]["disaggregated"] == 1.0
-    alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16)
+    assert queues.crowd(small, 15.0, 0.0, 16, SURE)["best_in"]["disaggregated"] == 1.0
+    alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16, SURE)
     assert (alone["best"], alone["tie"]) == ("chunked", False)
-    assert queues.crowd({}, 10.0, 0.0, 16)["best"] == ""
+    assert queues.crowd({}, 10.0, 0.0, 16, SURE)["best"] == ""
 
 
 def replica(units, rate, seed, n_out=170.0, since=400, until=1200):

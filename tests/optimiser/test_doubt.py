@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_math.optimiser.doubt import CERTAIN, FARTHER, NINTHS, doubt, doubts, factors_of
+from inference_math.unit.nearest import known_comparisons
+
+KNOWN = {
+    "bias": 0.1, "sd": 0.2, "n_in": [1000.0, 8000.0], "n_out": [100.0, 200.0],
+    "kinds": ["MLA"], "generations": ["Hopper"],
+}  # fmt: skip
+
+
+def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():
+    for n_in, n_out in ((1000, 100), (8000, 200), (3000, 150)):
+        assert doubt(KNOWN, "MLA", "Hopper", n_in, n_out) == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "away"),
+    [
+        (("MLA", "Hopper", 16_000, 100), 1),
+        (("MLA", "Hopper", 250, 100), 2),
+        (("MLA", "Hopper", 1000, 800), 2),
+        (("dense", "Hopper", 1000, 100), 1),
+        (("MLA", "CDNA 4", 1000, 100), 1),
+        (("dense", "CDNA 4", 32_000, 25), 6),
+    ],
+)
+def test_it_grows_with_each_doubling_and_with_what_was_never_compared(asked, away):
+    assert doubt(KNOWN, *asked) == pytest.approx([0.1, 0.2 * (1 + FARTHER * away)])
+
+
+@given(st.floats(-1, 1), st.floats(0.001, 2))
+def test_factors_are_evenly_likely_about_their_bias(bias, sd):
+    logs = np.log(factors_of([bias, sd]))
+    assert logs.mean() == pytest.approx(bias, abs=1e-9)
+    assert 0.85 * sd < logs.std() < sd
+    assert (np.diff(logs) > 0).all()
+    assert len(logs) == len(NINTHS)
+
+
+def test_aggregated_serving_is_what_others_are_compared_with():
+    found = doubts(known_comparisons(), "MLA", "Blackwell", 7373, 921.6)
+    assert found["aggregated"] == CERTAIN
+    assert found["disaggregated"] == [known_comparisons()["pools, planned"][key] for key in ("bias", "sd")]
+    assert factors_of(CERTAIN) == [1.0]
