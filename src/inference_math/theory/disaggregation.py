@@ -83,8 +83,8 @@ def pdd_balance(delta_p_gross, delta_h, t_w, prefill_units, decode_units):
 
 @formula(r"B_{\min}", claim="C27", domain=_much_net)
 def pdd_least_users(delta_p, delta_h, prefill_units, decode_units):
-    """Users from which pools serve more than as many units with whole prompts that are as fast for a user, as long as
-    prefill keeps up; with fewer users than units they serve less.
+    """Users from which pools serve more than as many units with whole prompts that are as fast for a user, if prefill
+    keeps up and decodes spread evenly; with fewer users than units they serve less.
     """
     return (prefill_units + decode_units) / (1 - prefill_units * delta_h / (decode_units * delta_p))
 

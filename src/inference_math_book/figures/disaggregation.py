@@ -266,7 +266,7 @@ def pool_factors(layouts: Mapping[str, PoolLayout], limit: float, most_gpus: int
     same = together.prefill + together.decode(limit)
     own = w_p + together.decode(limit)
     return {
-        "layouts": " / ".join(names[id(one)] for one in (together, prefill, decode)),
+        "layouts": ", ".join(names[id(one)] for one in (together, prefill, decode)),
         "interference": w_a / same,
         "prefill's layout": same / own,
         "decode's layout": own / (w_p + w_d),
@@ -308,6 +308,6 @@ def splits_by_speed(ax: Axes, unit: PoolLayout, splits: Sequence[tuple[int, int]
     limits = np.geomspace(1.001 * (unit.t_w + unit.delta_h), 1 / frame["per_user"].min(), 200)
     ax.plot(1 / limits, theory.pdd_gain_same(**law, sla_tpot=limits), "--", color="black", label="full pools")
     ax.axhline(1, color="gray", linewidth=0.9)
-    ax.set(xlabel="tokens/s of a user", ylabel="gain of the split", ylim=(0, None))
-    ax.legend(fontsize=9, title="units: prefill : decode")
+    ax.set(xlabel="tokens/s of a user", ylabel="gain of the split", ylim=(0, 1.4 * ax.dataLim.y1))
+    ax.legend(fontsize=9, ncols=2, loc="upper left", title="units: prefill : decode")
     return frame

@@ -91,7 +91,9 @@ LAYOUTS = {
 @pytest.mark.parametrize("limit", [0.04, 0.0125])
 def test_the_factors_multiply_to_the_gain(limit):
     found = plots.pool_factors(LAYOUTS, limit, 16)
-    parts = [found[name] for name in ("interference", "prefill's layout", "decode's layout", "whole units", "hand-over")]
+    parts = [
+        found[name] for name in ("interference", "prefill's layout", "decode's layout", "whole units", "hand-over")
+    ]
     assert found["gain"] == pytest.approx(np.prod(parts))
     assert parts[1] >= 1
     assert parts[2] >= 1

@@ -73,7 +73,10 @@ def mean_value_analysis(users, n_p, n_d, prefill, n_out, t_w, delta_h):
     speeds = [lambda n: min(n, n_p) / prefill, decode]
     shares = [[1.0], [1.0]]  # of 0, 1, … requests, with so many users
     for count in range(1, users + 1):
-        stays = [sum(n / speed(n) * share[n - 1] for n in range(1, count + 1)) for speed, share in zip(speeds, shares)]
+        stays = [
+            sum(n / speed(n) * share[n - 1] for n in range(1, count + 1))
+            for speed, share in zip(speeds, shares, strict=True)
+        ]
         rate = count / sum(stays)
         for station, speed in enumerate(speeds):
             some = [rate / speed(n) * shares[station][n - 1] for n in range(1, count + 1)]
