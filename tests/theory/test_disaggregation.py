@@ -136,3 +136,111 @@ def test_the_printed_split_and_the_printed_gain():
     assert theory.pdd_gain_specialised_printed(mbw_ratio=2) == 2
     assert theory.pdd_gain_specialised(delta_p=0.003, delta_h=1e-9, flop_ratio=2, mbw_ratio=1) == pytest.approx(2)
     assert {delta_p, delta_h} <= theory.pdd_split.expr.free_symbols
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_out=st.integers(2, 2000))
+def test_against_steps_that_share_the_weight_read_equal_gpus_never_gain(t_w, delta_p, delta_h, room, n_out):
+    """No gain on equal GPUs [C27]: a mixed step hides what two pools pay twice."""
+    law = {"delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room}
+    gain = theory.pdd_gain_mixed(**law, delta_p_gross=delta_p)
+    whole = theory.pdd_gain_same(**law, delta_p=delta_p, n_out=n_out)
+    assert gain <= 1 + 1e-12
+    # At worst, where a step's chunk takes as long as its weight read, it is (1 + ρ)/(1 + 2ρ).
+    assert gain >= (delta_p + delta_h) / (2 * delta_p + delta_h) * (1 - 1e-9)
+    assert gain <= whole * (1 + t_w / n_out / delta_p) + 1e-12
+    worst = t_w * (delta_p + delta_h) / delta_p
+    at_worst = theory.pdd_gain_mixed(delta_p_gross=delta_p, delta_h=delta_h, t_w=t_w, sla_tpot=worst)
+    assert at_worst == pytest.approx((delta_p + delta_h) / (2 * delta_p + delta_h))
+
+
+def test_a_gain_over_mixed_steps_by_hand():
+    """u = 1/2: a mixed step takes max(7 + 1, 2), pools 7 + 2."""
+    assert theory.pdd_gain_mixed(delta_p_gross=7, delta_h=1, t_w=10, sla_tpot=20) == pytest.approx(8 / 9)
+
+
+@given(t_w=times, gross=times, delta_h=times, n_p=st.integers(1, 20), n_d=st.integers(1, 20))
+def test_the_balance_is_where_the_split_is_the_best(t_w, gross, delta_h, n_p, n_d):
+    if n_d * gross <= n_p * delta_h * (1 + 1e-6):
+        return
+    law = {"delta_h": delta_h, "t_w": t_w}
+    limit = theory.pdd_balance(**law, delta_p_gross=gross, prefill_units=n_p, decode_units=n_d)
+    assert theory.pdd_split(**law, delta_p=gross, sla_tpot=limit) == pytest.approx(n_p / n_d, rel=1e-4)
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times, n_out=st.integers(1, 2000), share=st.floats(0, 1))
+def test_pools_of_one_layout_gain_what_equal_gpus_gain_at_their_best_share(t_w, delta_p, delta_h, room, n_out, share):
+    law = {"delta_h": delta_h, "t_w": t_w, "sla_tpot": t_w + room}
+    together = theory.unit_time_aggregated(**law, delta_p=delta_p)
+    w_p, w_d = delta_p + t_w / n_out, theory.unit_time_disaggregated(**law, delta_p=0)
+    costs = {"gpu_time": together, "gpu_time_prefill": w_p, "gpu_time_decode": w_d}
+    best = theory.pdd_gain_same(**law, delta_p=delta_p, n_out=n_out)
+    assert theory.pdd_gain_pools(**costs, prefill_gpus=w_p / (w_p + w_d)) == pytest.approx(best)
+    assert theory.pdd_gain_pools(**costs, prefill_gpus=share) <= best * (1 + 1e-9)
+
+
+@given(delta_p=times, delta_h=times, f=st.floats(0.1, 10), m=st.floats(0.1, 10))
+def test_a_layout_gains_as_special_hardware_does(delta_p, delta_h, f, m):
+    """f and m are the GPU-seconds that a layout saves of a prompt and of a decode [C28]."""
+    w_p, w_d = delta_p / f, delta_h / m
+    costs = {"gpu_time": delta_p + delta_h, "gpu_time_prefill": w_p, "gpu_time_decode": w_d}
+    special = theory.pdd_gain_specialised(delta_p=delta_p, delta_h=delta_h, flop_ratio=f, mbw_ratio=m)
+    assert theory.pdd_gain_pools(**costs, prefill_gpus=w_p / (w_p + w_d)) == pytest.approx(special)
+
+
+def in_pools(prefill, decode, n_p, n_d, users, held=np.inf):
+    """Simulate pools of two layouts: each is a weight read, a prompt net of it, a decode's read, in seconds."""
+    cost = pool_layouts(prefill, decode)
+    return simulate.closed_loop(
+        Workload(2200, 170, lengths="geometric"), cost, concurrency=users, requests=6 * users + 3000,
+        warmup=5 * users + 300, scheduler=simulate.Disaggregated(n_p, n_d, max_batch=held), seed=3,
+    )  # fmt: skip
+
+
+def pool_layouts(prefill, decode):
+    return lambda decodes, context, prefills, tokens, pairs: (
+        decode[0] + decode[2] * decodes if decodes else prefill[0] + prefill[1] * prefills
+    )
+
+
+# Llama-3-70B on 2, 4 and 8 H100, as served: seconds.
+LAYOUTS = {2: (0.0167, 0.181, 0.000166), 4: (0.0112, 0.123, 0.0000946), 8: (0.0090, 0.094, 0.0000568)}
+
+
+@pytest.mark.parametrize(
+    ("layouts", "n_p", "n_d", "limit"), [((4, 2, 4), 4, 1, 0.025), ((2, 2, 4), 6, 1, 0.03), ((4, 4, 4), 3, 2, 0.02)]
+)
+def test_simulated_pools_with_layouts_of_their_own_gain_what_the_formula_says(layouts, n_p, n_d, limit):
+    (t_w, net, read), prefill, decode = (LAYOUTS[tp] for tp in layouts)
+    together, g_p, g_d = layouts
+    delta_p = net / 170
+    users = int(1 + (limit - t_w - read) / (delta_p + read))
+    own = simulate.closed_loop(
+        Workload(2200, 170, lengths="geometric"), simulate.StepCost(t_w=t_w, prompt=net, delta_h=read),
+        concurrency=users, requests=4000, warmup=400, start="steady", seed=2,
+    )  # fmt: skip
+    held = int((limit - decode[0]) / decode[2])
+    run = in_pools(prefill, decode, n_p, n_d, n_d * held + 6 * n_p, held)
+    assert max(own.gaps.mean, run.gaps.mean) <= limit * 1.02
+    gpus = n_p * g_p + n_d * g_d
+    gain = theory.pdd_gain_pools(
+        gpu_time=together * (limit + delta_p) * (delta_p + read) / (limit + delta_p - t_w),
+        gpu_time_prefill=g_p * (prefill[0] + prefill[1]) / 170,
+        gpu_time_decode=g_d * decode[2] / (1 - decode[0] / limit),
+        prefill_gpus=n_p * g_p / gpus,
+    )
+    assert gain == pytest.approx(run.request_rate / gpus / (own.request_rate / together), rel=0.03)
+
+
+@pytest.mark.parametrize(("n_p", "n_d"), [(7, 2), (3, 1), (1, 1)])
+def test_users_from_which_simulated_pools_gain(n_p, n_d):
+    """Over as many units with whole prompts that are as fast for a user, of which fractions of a user are let in."""
+    t_w, net, read = LAYOUTS[2]
+    law = {"delta_p": net / 170, "delta_h": read}
+    least = theory.pdd_least_users(**law, prefill_units=n_p, decode_units=n_d)
+
+    def gain(users):
+        run = in_pools(LAYOUTS[2], LAYOUTS[2], n_p, n_d, users)
+        beside = 1 + max(0, run.gaps.mean - t_w - read) / (net / 170 + read)
+        return run.request_rate / ((n_p + n_d) * theory.request_rate(**law, B=beside, n_out=170, t_w=t_w))
+
+    assert gain(n_p + n_d - 1) < 1 < gain(int(least) + 1)

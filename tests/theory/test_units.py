@@ -34,8 +34,9 @@ def keeps_its_unit(formula: Formula) -> bool:
     for name in arguments:
         if QUANTITIES[name].accepted.high == 1:
             arguments[name] = 0.37
-    # At least one output token and one request; a limit above the weight read; loads faster than computing.
-    least = {"n_out": 3.7, "B": 2.9, "sla_tpot": 7.3, "e": 2.3}
+    # At least one output token and one request; a limit above the weight read; loads faster than computing; enough
+    # decode units for the prefill units.
+    least = {"n_out": 3.7, "B": 2.9, "sla_tpot": 7.3, "e": 2.3, "decode_units": 5.1}
     arguments |= {name: value for name, value in least.items() if name in arguments}
     converted = {name: in_other_units(value, QUANTITIES[name].unit)[0] for name, value in arguments.items()}
     expected, _ = in_other_units(formula(**arguments), formula.unit)

@@ -10,10 +10,22 @@ import sympy as sp
 
 from inference_math.theory._talks import A, D
 from inference_math.theory.formula import formula
-from inference_math.theory.notation import mbw_ratio, sla_tpot, t_w
+from inference_math.theory.notation import (
+    decode_units,
+    delta_h,
+    delta_p,
+    delta_p_gross,
+    mbw_ratio,
+    prefill_units,
+    sla_tpot,
+    t_w,
+)
+from inference_math.theory.unit_time import unit_time_chunked_serial, unit_time_disaggregated
 
 _u = 1 - t_w / sla_tpot
 _above_weights = sla_tpot > t_w
+_much_prefill = decode_units * delta_p_gross > prefill_units * delta_h  # else prefill idles at every limit
+_much_net = decode_units * delta_p > prefill_units * delta_h
 
 
 @formula(r"n_{p}/n_{d}", claim="C26", domain=_above_weights)
@@ -55,6 +67,32 @@ def pdd_gain_integer(delta_p, delta_h, t_w, sla_tpot, prefill_units, decode_unit
     """The same for pools of given sizes, of which the slower one counts."""
     slower = sp.Min(prefill_units / (_u * delta_p), decode_units / delta_h)
     return (delta_p + delta_h) * slower / (prefill_units + decode_units)
+
+
+@formula(r"G_{\mathrm{PDD}}^{\mathrm{mixed}}", claim="C27", domain=_above_weights)
+def pdd_gain_mixed(delta_p_gross, delta_h, t_w, sla_tpot):
+    """The same over mixed steps whose chunks hide the weight read, all prompts by their gross time: never above 1."""
+    return (unit_time_chunked_serial.expr / unit_time_disaggregated.expr).subs(delta_p, delta_p_gross)
+
+
+@formula(r"S(n_{p}, n_{d})", unit="s", claim="C26", domain=_much_prefill)
+def pdd_balance(delta_p_gross, delta_h, t_w, prefill_units, decode_units):
+    """TPOT at which pools of given sizes are both busy; where users are faster, the prefill pool idles."""
+    return t_w / (1 - prefill_units * delta_h / (decode_units * delta_p_gross))
+
+
+@formula(r"B_{\min}", claim="C27", domain=_much_net)
+def pdd_least_users(delta_p, delta_h, prefill_units, decode_units):
+    """Users from which pools serve more than as many units with whole prompts that are as fast for a user, if prefill
+    keeps up and decodes spread evenly; with fewer users than units they serve less.
+    """
+    return (prefill_units + decode_units) / (1 - prefill_units * delta_h / (decode_units * delta_p))
+
+
+@formula(r"G_{\mathrm{pools}}", claim="C28")
+def pdd_gain_pools(gpu_time, gpu_time_prefill, gpu_time_decode, prefill_gpus):
+    """Gain of pools that each have a layout of their own and a given share of the GPUs: the slower pool counts."""
+    return gpu_time * sp.Min(prefill_gpus / gpu_time_prefill, (1 - prefill_gpus) / gpu_time_decode)
 
 
 @formula(r"G_{f,m}", claim="C28")

@@ -327,6 +327,20 @@ t_rest = _define("t_rest", r"t_{\mathrm{rest}}", "s", AT_LEAST_ZERO, "all of a s
 prefill_units = _define("prefill_units", r"n_{p}", "1", ANY_POSITIVE, "inference units of the prefill pool")
 decode_units = _define("decode_units", r"n_{d}", "1", ANY_POSITIVE, "inference units of the decode pool")
 units = _define("units", r"w", "1", AT_LEAST_ONE, "inference units that each keep a KV store of their own")
+gpu_time = _define(
+    "gpu_time",
+    r"w_{a}",
+    "s",
+    ANY_POSITIVE,
+    "GPU-seconds of an output token with its share of a prompt, aggregated, at the limit on TPOT",
+)
+gpu_time_prefill = _define(
+    "gpu_time_prefill", r"w_{p}", "s", ANY_POSITIVE, "GPU-seconds of a token's share of a prompt in a prefill pool"
+)
+gpu_time_decode = _define(
+    "gpu_time_decode", r"w_{d}", "s", ANY_POSITIVE, "GPU-seconds of a token in a decode pool, at the limit on TPOT"
+)
+prefill_gpus = _define("prefill_gpus", "s", "1", SHARE, "share of a split's GPUs that are in its prefill pool")
 
 # Specialised hardware
 flop_ratio = _define("flop_ratio", "f", "1", ANY_POSITIVE, "FLOP/s of the prefill GPU over the baseline's")

@@ -5,21 +5,35 @@ What draws does so on given axes, and returns the numbers it drew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from inference_math import catalogue, evidence, simulate
+from inference_math import catalogue, evidence, simulate, theory
 from inference_math.optimiser import architectures
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.operators import Operators
 from inference_math.workload import Workload
 from inference_math_book.colours import COLOURS, colours_of
+from inference_math_planner.laws.closed import pools_in_loop
 
-__all__ = ["distserve", "gain_of_pools", "goodput", "limit_reached", "mixed_steps", "phase_rates", "rates_by_limit"]
+__all__ = [
+    "PoolLayout",
+    "distserve",
+    "gain_of_pools",
+    "goodput",
+    "limit_reached",
+    "mixed_steps",
+    "phase_rates",
+    "pool_factors",
+    "rates_by_limit",
+    "split_in_loop",
+    "splits_by_speed",
+]
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -190,4 +204,110 @@ def phase_rates(ax: Axes, operators: Operators, contexts: Sequence[int]) -> pd.D
         ax.loglog(rows["at once"], rows.rate, dash, marker=".", color=colour, label=phase)
     ax.set(xlabel="tokens computed at once", ylabel="tokens/s")
     ax.legend()
+    return frame
+
+
+@dataclass(frozen=True)
+class PoolLayout:
+    """A layout of a unit, and what requests of one kind cost on it: times in seconds.
+
+    `prompt` is net of the weight read, `delta_h` a decode's part of a step; `held` decodes fit, and a prompt's cache
+    takes `sent` to move.
+    """
+
+    gpus: int
+    t_w: float
+    prompt: float
+    delta_h: float
+    n_out: float
+    held: float = np.inf
+    sent: float = 0.0
+
+    @property
+    def prefill(self) -> float:
+        """GPU-seconds of a prompt alone, for each token of its answer."""
+        return self.gpus * (self.prompt + self.t_w) / self.n_out
+
+    def decode(self, limit: float) -> float:
+        """GPU-seconds of a token in a decode pool; infinite where the limit leaves no time."""
+        batch = min((limit - self.t_w) / self.delta_h, self.held)
+        return self.gpus * (self.t_w / batch + self.delta_h) if batch > 0 else np.inf
+
+    def whole(self, limit: float) -> float:
+        """GPU-seconds of a token with its share of a prompt, prompts whole; infinite where no user fits."""
+        each = self.prompt / self.n_out + self.delta_h
+        batch = min(1 + (limit - self.t_w - self.delta_h) / each, self.held)
+        return self.gpus * (self.t_w / batch + each) if batch >= 1 else np.inf
+
+    def mixed(self, limit: float) -> float:
+        """The same of steps that mix chunks with decodes and hide the weight read."""
+        return max(self.prefill + self.gpus * self.delta_h, self.decode(limit))
+
+
+def pool_factors(layouts: Mapping[str, PoolLayout], limit: float, most_gpus: int) -> dict[str, Any]:
+    """Return the factors of a split's gain within a limit on TPOT, each layout the best one, and pools of whole units.
+
+    They multiply to `gain`, over whole prompts; `over mixed` is over mixed steps. `units` are of both pools.
+    """
+    each = list(layouts.values())
+    together, prefill = min(each, key=lambda one: one.whole(limit)), min(each, key=lambda one: one.prefill)
+    decode = min(each, key=lambda one: one.decode(limit))
+    w_a, w_p, w_d = together.whole(limit), prefill.prefill, decode.decode(limit)
+    later = decode.decode(limit - prefill.sent / prefill.n_out)  # a token's part of the hand-over
+    sizes = [(p, d) for p in range(1, most_gpus + 1) for d in range(1, most_gpus + 1)]
+    sizes = [(p, d) for p, d in sizes if p * prefill.gpus + d * decode.gpus <= most_gpus]
+
+    def gain(size: tuple[int, int], decoding: float) -> float:
+        share = size[0] * prefill.gpus / (size[0] * prefill.gpus + size[1] * decode.gpus)
+        return float(theory.pdd_gain_pools.plain(w_a, w_p, decoding, share))
+
+    best = max(sizes, key=lambda size: gain(size, later))
+    names = {id(one): name for name, one in layouts.items()}
+    same = together.prefill + together.decode(limit)
+    own = w_p + together.decode(limit)
+    return {
+        "layouts": ", ".join(names[id(one)] for one in (together, prefill, decode)),
+        "interference": w_a / same,
+        "prefill's layout": same / own,
+        "decode's layout": own / (w_p + w_d),
+        "units": f"{best[0]} : {best[1]}",
+        "whole units": gain(best, w_d) * (w_p + w_d) / w_a,
+        "hand-over": gain(best, later) / gain(best, w_d),
+        "gain": gain(best, later),
+        "over mixed": gain(best, later) * min(one.mixed(limit) for one in each) / w_a,
+    }
+
+
+def split_in_loop(unit: PoolLayout, n_p: int, n_d: int, users: int) -> dict[str, float]:
+    """Return what so many users see of a split, and its gain over as many units with whole prompts.
+
+    The other way is as fast for a user; fractions of a user are let in.
+    """
+    seen = pools_in_loop(
+        users, n_p, n_d, prefill=unit.prompt + unit.t_w, n_out=unit.n_out, t_w=unit.t_w, delta_h=unit.delta_h
+    )
+    delta_p = unit.prompt / unit.n_out
+    beside = max(0.0, seen.tpot - unit.t_w - unit.delta_h) / (delta_p + unit.delta_h)
+    whole = theory.request_rate.plain(1 + beside, unit.n_out, unit.t_w, delta_p, unit.delta_h)
+    return {
+        "users": users, "decoding": seen.decoding, "per_user": 1 / seen.tpot, "rate": seen.rate,
+        "gain": seen.rate / ((n_p + n_d) * whole),
+    }  # fmt: skip
+
+
+def splits_by_speed(ax: Axes, unit: PoolLayout, splits: Sequence[tuple[int, int]]) -> pd.DataFrame:
+    """Draw the gain of given splits against a user's speed, from one user to 3,000; dashed, the law of full pools."""
+    frames = []
+    for (n_p, n_d), colour in zip(splits, COLOURS, strict=False):
+        seen = [split_in_loop(unit, n_p, n_d, int(users)) for users in np.unique(np.geomspace(1, 3000, 90).round())]
+        drawn = pd.DataFrame([row for row in seen if row["decoding"] <= n_d * unit.held])
+        ax.plot(drawn["per_user"], drawn["gain"], color=colour, label=f"{n_p} : {n_d}")
+        frames.append(drawn.assign(split=f"{n_p} : {n_d}"))
+    frame = pd.concat(frames, ignore_index=True)
+    law = {"delta_p": unit.prompt / unit.n_out, "delta_h": unit.delta_h, "n_out": unit.n_out, "t_w": unit.t_w}
+    limits = np.geomspace(1.001 * (unit.t_w + unit.delta_h), 1 / frame["per_user"].min(), 200)
+    ax.plot(1 / limits, theory.pdd_gain_same(**law, sla_tpot=limits), "--", color="black", label="full pools")
+    ax.axhline(1, color="gray", linewidth=0.9)
+    ax.set(xlabel="tokens/s of a user", ylabel="gain of the split", ylim=(0, 1.4 * ax.dataLim.y1))
+    ax.legend(fontsize=9, ncols=2, loc="upper left", title="units: prefill : decode")
     return frame

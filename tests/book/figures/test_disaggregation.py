@@ -80,3 +80,45 @@ def test_decode_is_slower_at_longer_contexts():
     assert (long[common] <= short[common] * 1.02).all()
     prefill = frame[frame.phase == "prefill"]
     assert np.ptp(prefill[prefill["at once"] >= 512].rate) < 0.3 * prefill.rate.max()
+
+
+LAYOUTS = {
+    "small": plots.PoolLayout(2, 0.0167, 0.181, 0.000166, 170, held=100, sent=0.019),
+    "large": plots.PoolLayout(8, 0.0090, 0.094, 0.0000568, 170, held=691, sent=0.005),
+}
+
+
+@pytest.mark.parametrize("limit", [0.04, 0.0125])
+def test_the_factors_multiply_to_the_gain(limit):
+    found = plots.pool_factors(LAYOUTS, limit, 16)
+    parts = [
+        found[name] for name in ("interference", "prefill's layout", "decode's layout", "whole units", "hand-over")
+    ]
+    assert found["gain"] == pytest.approx(np.prod(parts))
+    assert parts[1] >= 1
+    assert parts[2] >= 1
+    assert parts[3] <= 1
+    assert parts[4] <= 1
+    assert found["over mixed"] < found["gain"]
+
+
+def test_one_layout_with_endless_memory_interferes_as_the_formula_says():
+    one = plots.PoolLayout(2, 0.0167, 0.181, 0.000166, 170)
+    found = plots.pool_factors({"one": one}, 0.040, 16)
+    law = {"delta_p": 0.181 / 170, "delta_h": 0.000166, "t_w": 0.0167, "sla_tpot": 0.040}
+    # A user's own prompt is not in the user's own gaps: a request more fits.
+    assert found["interference"] == pytest.approx(theory.pdd_gain_same(**law, n_out=170), rel=0.05)
+    assert found["interference"] < theory.pdd_gain_same(**law, n_out=170)
+    assert found["prefill's layout"] == found["decode's layout"] == 1
+
+
+def test_given_splits_fall_where_the_law_of_full_pools_rises():
+    frame = plots.splits_by_speed(Figure().subplots(), LAYOUTS["small"], [(7, 2), (1, 1)])
+    for _, rows in frame.groupby("split"):
+        assert rows.gain[rows.per_user.idxmin()] > 1.5
+        assert rows.gain[rows.users == 1].item() < 0.6
+    line = Figure().subplots()
+    plots.splits_by_speed(line, LAYOUTS["small"], [(7, 2)])
+    full = next(drawn for drawn in line.lines if drawn.get_label() == "full pools")
+    speeds, gains = full.get_xdata(), full.get_ydata()
+    assert gains[np.argmax(speeds)] == gains.max() > 5
