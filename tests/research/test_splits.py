@@ -54,10 +54,10 @@ def test_what_is_stored_is_what_is_compared():
 
 
 def test_a_split_is_played_in_its_own_layouts():
-    """Half of the prefill GPUs, and another layout: prompts take longer, and decodes as long as before."""
+    """Prefill GPUs that share attention by requests: a prompt alone takes longer, and decodes as long as before."""
     row = FRAME.loc[SMALL.name]
     other = row.copy()
-    other["prefill_tp"] = row["prefill_tp"] // 2
+    other["prefill_dp"], other["prefill_tp"] = row["prefill_tp"], 1
     plain, slow = splits.played(row), splits.played(other)
     assert slow["ttft"] > plain["ttft"]
     assert slow["tpot"] == pytest.approx(plain["tpot"], rel=0.02)

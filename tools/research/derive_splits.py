@@ -3,9 +3,9 @@
     python tools/research/derive_splits.py points.csv
 
 `points.csv` holds served points of DeepSeek-R1-0528 by SemiAnalysis InferenceX (Apache-2.0), read from the results that
-two copies of its application keep as fixtures: facts, each with the address of its run. Kept are all splits whose
-layout is stated, and the aggregated points of the set-ups in which splits were served. Each set-up is in the part by
-which errors are chosen, or in the part that only scores them; see `parts`.
+two copies of its application keep as fixtures: facts, each with the number of its run. Kept are set-ups that were
+served both ways, and of their splits those whose layout is stated. Each is in the part by which errors are chosen, or
+in the part that only scores them; see `parts`.
 """
 
 from __future__ import annotations
@@ -73,19 +73,19 @@ def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
         raw["run_url"].str.extract(_RUN, expand=False),
     )
     table = table[stated & table["engine"].notna() & table["rate"].notna()]
-    has_splits = table.groupby(SET_UP)["prefill_workers"].transform("max") > 0
-    return parts(table[has_splits])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
+    split = (table["prefill_workers"] > 0).groupby([table[name] for name in SET_UP])
+    both = split.transform("any") & ~split.transform("all")
+    return parts(table[both])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
 
 
 def parts(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with the `part` of each row: "choose", "score", or nothing where no aggregated point is beside.
+    """Return the table with the `part` of each row, "choose" or "score".
 
     Whole groups of a GPU, a precision and lengths are in one part, so that no pair has a neighbour in the other one.
     """
-    both = table.groupby(SET_UP)["prefill_workers"].transform("min") == 0
     told = pd.Series("", index=table.index)
     rng = np.random.default_rng(SEED)
-    for _, rows in table[both].groupby("gpu"):
+    for _, rows in table.groupby("gpu"):
         groups = [index for _, index in rows.groupby(GROUP, sort=True).groups.items()]
         for place, number in enumerate(rng.permutation(len(groups))):
             told.loc[groups[number]] = "choose" if 2 * place < len(groups) else "score"

@@ -182,8 +182,7 @@ def stands() -> pd.DataFrame:
 
 def split_gains() -> pd.DataFrame:
     """Return what served splits give over aggregated serving: measured, played and planned."""
-    frame = splits.points()
-    found = splits.compared(frame[frame["part"] != ""])
+    found = splits.compared(splits.points())
     lines = {"row": found.index + FIRST, "rival": found["rival"] + FIRST}
     likely = splits.chances(found).add_suffix("_chance")
     kept = ["part", *splits.SAME, "users", "gpus", "speed", "gain", *splits.HOW, *likely, *splits.FACTORS]

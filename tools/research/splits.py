@@ -54,7 +54,7 @@ _LAYOUT = ["tp", "dp", "ep"]
 
 def points() -> pd.DataFrame:
     """Return the rows of `served_splits` with their `gpus`, `speed` (token/s) and `per_gpu` (token/s)."""
-    frame = load("served_splits").frame.fillna({"part": ""}).assign(model="deepseek-v3", version="")
+    frame = load("served_splits").frame.assign(model="deepseek-v3", version="")
     frame["gpus"] = sum(frame[f"{pool}workers"] * frame[f"{pool}tp"] * frame[f"{pool}dp"] for pool in ("prefill_", ""))
     return frame.assign(speed=1 / frame["tpot_s"], per_gpu=frame["rate"] / frame["gpus"])
 
