@@ -11,6 +11,7 @@ from math import exp, inf, isfinite
 
 from inference_math import theory
 from inference_math.optimiser.choice import decide, median_row
+from inference_math.optimiser.doubt import factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
 from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.types import Solution, StoreGain, Swing
@@ -134,8 +135,8 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     if best != "":
         found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
         found["prefill_units"] = fixed(pools["prefill_units"])
-        found["chunked_gain"] = gained(rates["chunked"], rates["aggregated"])
-        found["pdd_gain"] = gained(rates["disaggregated"], rates["aggregated"])
+        found["chunked_gain"] = gained(asked, rates, "chunked", "aggregated")
+        found["pdd_gain"] = gained(asked, rates, "disaggregated", "aggregated")
         left = max(asked["ttft"] - asked["front"], 0.0)
         found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
         found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, target["step"]))
@@ -150,15 +151,21 @@ def binding_limits(numbers: dict[str, list[float]]) -> list[str]:
     return [name for name in keys if numbers[keys[name]][0] == least]
 
 
-def gained(top: list[float], bottom: list[float]) -> list[float]:
-    """Return the ratio of the rates that are printed of two architectures, and its ends over the draws.
+def gained(asked: Asked, rates: dict[str, list[float]], name: str, over: str) -> list[float]:
+    """Return the ratio of the rates that are printed of two architectures, and its ends over the draws and the doubts.
 
     NaN where either serves nothing in most draws: it would be about something else.
     """
+    top, bottom = rates[name], rates[over]
     if not median(top) > 0 or not median(bottom) > 0:
         return fixed(NEVER)
     of_rates = median(top) / median(bottom)
-    ends = interval(of_rates, [one if one > 0 else NEVER for one in ratios(top, bottom)])
+    told: list[float] = []
+    for one in ratios(top, bottom):
+        for more in factors_of(asked["doubts"][name]):
+            for less in factors_of(asked["doubts"][over]):
+                told.append(one * more / less if one > 0 else NEVER)
+    ends = interval(of_rates, told)
     return [of_rates, min(ends[1], of_rates), max(ends[2], of_rates)]
 
 
@@ -170,7 +177,7 @@ def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     watts = asked["watts"] if asked["watts"] > 0 else NEVER
     return {
         "rate": interval(NEVER, rates[best]),
-        "margin": [one - 1 for one in gained(rates[best], rates[second])],
+        "margin": [one - 1 for one in gained(asked, rates, best, second)],
         "tokens_per_gpu": interval(NEVER, tokens),
         "usd_per_million": spent_on(tokens, usd_per_million(1, asked["price"], 1)),
         "joules_per_token": spent_on(tokens, watts),
