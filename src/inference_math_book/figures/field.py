@@ -6,17 +6,20 @@ Drawn on given axes; every function returns the numbers it drew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from scipy.stats import binomtest
 
+from inference_math.catalogue import GPUS
 from inference_math.unit import Unit
 from inference_math.unit.steps import unread
 from inference_math_book.colours import COLOURS
 
-__all__ = ["chosen_weights", "queues", "split_gains"]
+__all__ = ["chosen_weights", "queues", "reliability", "split_gains"]
+
+_SAID = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]  # ends of what is counted together
 
 _MARKS = "os^Dvx*+"
 
@@ -51,20 +54,52 @@ def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:
     return found[["model", "arrival_s", "n_in", "n_out", "ttft_s", "ttft"]]
 
 
-def split_gains(ax: Axes, found: pd.DataFrame, law: pd.DataFrame) -> pd.DataFrame:
-    """Draw the gain of splits over aggregated serving against the tokens per second of a user, and what the law says.
+def split_gains(ax: Axes, found: pd.DataFrame) -> pd.DataFrame:
+    """Draw the measured gain of splits over aggregated serving against the played one, as `predicted_split_gains`."""
+    for number, (gpu, rows) in enumerate(found.groupby("gpu")):
+        colour, name = COLOURS[number], GPUS[str(gpu)].name
+        for part, style in (("score", "full"), ("choose", "none")):
+            own = rows[rows["part"] == part]
+            label = f"{name}, {'set aside' if part == 'score' else 'chosen by'}"
+            ax.plot(own["played"], own["gain"], _MARKS[number], color=colour, fillstyle=style, label=label)
+    ax.set(xscale="log", yscale="log", xlabel="gain of the split, played", ylabel="gain of the split, measured")
+    ends = [0.2, 16]
+    ax.plot(ends, ends, color="black", linewidth=0.9)
+    ax.axhline(1, color="gray", linewidth=0.7)
+    ax.axvline(1, color="gray", linewidth=0.7)
+    for set_ticks in (ax.set_xticks, ax.set_yticks):
+        set_ticks([0.25, 0.5, 1, 2, 4, 8], ["¼", "½", "1", "2", "4", "8"])
+    ax.legend(fontsize=9)
+    return found[["gpu", "engine", "weights", "n_in", "n_out", "drafts", "users", "speed", "gain", "played", "part"]]
 
-    `found` as table `predicted_split_gains`; `law` has the columns weights, n_in, per_user, gain.
+
+def reliability(ax: Axes, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Draw how often the better way was named against how sure that was said to be, played and planned.
+
+    `pairs` as `predicted_split_gains`; returns a row for each group: how, said (mean chance), right (share), low and
+    high (its 90 % interval by Wilson), pairs.
     """
-    for number, (key, rows) in enumerate(found.dropna(subset=["gain"]).groupby(["weights", "n_in"])):
-        colour = COLOURS[number]
-        name = f"{str(key[0]).upper()}, {float(str(key[1])):,.0f} tokens in"
-        near, far = rows[rows["near"]], rows[~rows["near"]]
-        ax.plot(near["per_user"], near["gain"], _MARKS[number], color=colour, label=name)
-        ax.plot(far["per_user"], far["gain"], _MARKS[number], color=colour, fillstyle="none")
-        line: Any = law[(law["weights"] == key[0]) & (law["n_in"] == key[1])]
-        ax.plot(line["per_user"], line["gain"], "--", color=colour, linewidth=1.4)
-    ax.axhline(1, color="black", linewidth=0.9)
-    ax.set(xscale="log", yscale="log", xlabel="tokens/s of a user", ylabel="gain of the split, per GPU")
-    ax.legend(fontsize=9, title="points: served; dashed: the law")
-    return found
+    tables = []
+    for number, how in enumerate(("played", "planned")):
+        own = pairs.dropna(subset=[f"{how}_chance"])
+        chance = own[f"{how}_chance"]
+        named = chance.where(chance > 0.5, 1 - chance)
+        right = (chance > 0.5) == (own["gain"] > 1)
+        groups = pd.cut(named, _SAID, include_lowest=True)
+        told = pd.DataFrame({"said": named, "right": right}).groupby(groups, observed=True)
+        table = told.mean().assign(how=how, pairs=told.size())
+        hits = told["right"].sum()
+        ends = [
+            binomtest(int(k), int(n)).proportion_ci(0.9, "wilson") for k, n in zip(hits, table["pairs"], strict=True)
+        ]
+        table["low"], table["high"] = zip(*ends, strict=True)
+        at = table["said"] + 0.004 * (2 * number - 1)
+        ax.vlines(at, table["low"], table["high"], color=COLOURS[number], linewidth=1.2)
+        ax.plot(at, table["right"], _MARKS[number], color=COLOURS[number], label=how)
+        for place, share, count in zip(at, table["right"], table["pairs"], strict=True):
+            ax.annotate(f"{count}", (place, share), xytext=(5, -9), textcoords="offset points", fontsize=8)
+        tables.append(table.reset_index(drop=True))
+    ax.plot([0.5, 1], [0.5, 1], color="gray", linewidth=0.9)
+    ax.set(xlabel="said: chance that it is the better one", ylabel="right", ylim=(0, 1.05))
+    ax.legend(fontsize=9, loc="lower right")
+    return pd.concat(tables, ignore_index=True)[["how", "said", "right", "low", "high", "pairs"]]

@@ -1,0 +1,33 @@
+"""How often verdicts like the planner's were right on served pairs that chose nothing."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from inference_math.evidence import load
+from inference_math.optimiser.choice import CAREFUL, LIKELY
+
+__all__ = ["scored"]
+
+
+@lru_cache(maxsize=1)
+def scored() -> dict[str, list[int]]:
+    """Return for "sure", "likely" and "open" how many verdicts were right, and how many were given.
+
+    Each pair of table `predicted_split_gains` in the part that scores, as a plan would have judged it.
+
+    Examples
+    --------
+    >>> from inference_math_planner.answers.verdicts import scored
+    >>> list(scored())
+    ['sure', 'likely', 'open']
+    """
+    pairs = load("predicted_split_gains").frame.query("part == 'score'").dropna(subset=["planned_chance"])
+    chance, gained = pairs["planned_chance"].to_numpy(), pairs["gain"].to_numpy() > 1
+    found = {"sure": [0, 0], "likely": [0, 0], "open": [0, 0]}
+    for split, won in zip(chance, gained, strict=True):
+        named = max(split, 1 - split)
+        word = "sure" if named >= CAREFUL else "likely" if named >= LIKELY else "open"
+        found[word][0] += int((split > 0.5) == won)
+        found[word][1] += 1
+    return found
