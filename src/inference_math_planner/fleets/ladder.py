@@ -135,20 +135,38 @@ def ceiling_of(asked: LadderNumbers) -> float:
     return found_within(session_of(asked["turns"], 1.0), each, asked["habits"]["lifetime"])
 
 
-def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[Part]:
-    """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
-    law, each = session_of(asked["turns"], 1.0), asked["bytes"]
-    prompt, lifetime = prompt_of(law), asked["habits"]["lifetime"]
-    ceiling, think = ceiling_of(asked), asked["turns"]["think"]
+def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes: list[float]) -> list[Part]:
+    """Say whether all users are served, whose sessions these are, and how big a store must be.
+
+    First what `last`, the row of all tiers, says: overload comes before any other number. `limits` are TTFT and TPOT in
+    seconds, and the users whose means keep them with all tiers; nothing where nobody asks. `sizes` find so much of what
+    can be found, by `FOUND_SHARES`.
+    """
+    load: Part = {"key": "ladder.overload" if last["full"] else "ladder.served", "units": asked["units"]}
+    load["users"], load["ttft"], load["tpot"] = asked["users"], last["ttft"], last["tpot"]
+    parts: list[Part] = [load]
+    if len(limits) > 0:
+        key = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
+        parts.append({"key": key, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
+    law = session_of(asked["turns"], 1.0)
+    prompt, think = prompt_of(law), asked["turns"]["think"]
     who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}
-    who["size"] = prompt * each / 1e9
+    who["size"] = prompt * asked["bytes"] / 1e9
+    parts.append(who)
+    parts.append(sizes_said(asked, sizes))
+    return parts
+
+
+def sizes_said(asked: LadderNumbers, sizes: list[float]) -> Part:
+    """Say how big a store must be that finds so much of what can be found."""
+    ceiling, lifetime = ceiling_of(asked), asked["habits"]["lifetime"]
     if not ceiling > 0:
-        return [who, {"key": "ladder.nothing"}]
-    parts: list[Part] = []
+        return {"key": "ladder.nothing"}
+    each: list[Part] = []
     for k in range(len(FOUND_SHARES)):
-        parts.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * each / 1e9})
+        each.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * asked["bytes"] / 1e9})
     when: Part = {"key": "ladder.lately" if lifetime < inf else "ladder.before", "lifetime": lifetime}
-    return [who, {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": parts}]
+    return {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": each}
 
 
 def ladder_notes(
