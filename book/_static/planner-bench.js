@@ -86,7 +86,7 @@
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
-        fill(["", "mean", "P50", "P90", "P99"], rows.map(([title, name]) => [title, ...told[name].map(math.in_seconds)]));
+        fill(["time", "mean", "P50", "P90", "P99"], rows.map(([title, name]) => [title, ...told[name].map(math.in_seconds)]));
         said.replaceChildren(...cells("li", [...told.said, ...told.notes.map((note) => `Note: ${note}.`)]));
       }
       byId("planner-headline").textContent = `${page.titleOf(given)}: ${digits(Number(given.prompt))} tokens in, ${digits(Number(given.output))} out`;

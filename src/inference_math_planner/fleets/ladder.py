@@ -142,12 +142,14 @@ def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes:
     seconds, and the users whose means keep them with all tiers; nothing where nobody asks. `sizes` find so much of what
     can be found, by `FOUND_SHARES`.
     """
-    load: Part = {"key": "ladder.overload" if last["full"] else "ladder.served", "units": asked["units"]}
-    load["users"], load["ttft"], load["tpot"] = asked["users"], last["ttft"], last["tpot"]
-    parts: list[Part] = [load]
+    key = "ladder.overload" if last["full"] else "ladder.room"
+    parts: list[Part] = [
+        {"key": key, "users": asked["users"], "units": asked["units"]},
+        {"key": "ladder.times", "ttft": last["ttft"], "tpot": last["tpot"]},
+    ]
     if len(limits) > 0:
-        key = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
-        parts.append({"key": key, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
+        kept = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
+        parts.append({"key": kept, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
     law = session_of(asked["turns"], 1.0)
     prompt, think = prompt_of(law), asked["turns"]["think"]
     who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}

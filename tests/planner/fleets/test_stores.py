@@ -113,10 +113,10 @@ def test_overload_is_said_before_any_number():
         str(size_store(UNIT, AGENTS, users, {"dram": 2e12}, units=2, sla=SLA(1.0, 0.04))) for users in (100, 4)
     )
     assert crowded.startswith("Overload: 100 users ask for more turns at once than 2 units have room for.")
-    assert calm.startswith("2 units serve 4 users: the first token of a turn takes ")
+    assert calm.startswith("2 units have room for the turns of 4 users.\nThe first token of a turn takes ")
     late = size_store(UNIT, AGENTS, 4, {}, units=2, sla=SLA(0.01, 0.04))
     assert not late.tiers.full[0]
-    assert late.head[1].startswith(
+    assert late.head[2].startswith(
         "Not even one user would be served within the limits: in the mean 10 ms to the first"
     )
     for text, columns in ((crowded, True), (str(size_store(UNIT, AGENTS, 4, {})), False)):
