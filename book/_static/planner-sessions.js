@@ -138,7 +138,7 @@
       ]));
       const [load, ...others] = found.head;
       byId("planner-headline").textContent = load;
-      head.replaceChildren(...share.cells("li", [...others.slice(0, 2), `Each unit: ${page.titleOf(given)}.`, ...others.slice(2)]));
+      head.replaceChildren(...share.cells("li", [others[0], `Each unit: ${page.titleOf(given)}.`, ...others.slice(1)]));
       notes.replaceChildren(...share.cells("li", [...found.notes, ...["limits", "columns"].map((key) => math.say({ key: `ladder.${key}` }))]));
       table.hidden = false;
       offer(given, found);

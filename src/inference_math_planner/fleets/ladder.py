@@ -143,20 +143,20 @@ def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes:
     can be found, by `FOUND_SHARES`.
     """
     key = "ladder.overload" if last["full"] else "ladder.room"
-    parts: list[Part] = [
-        {"key": key, "users": asked["users"], "units": asked["units"]},
-        {"key": "ladder.times", "ttft": last["ttft"], "tpot": last["tpot"]},
-    ]
+    kept: list[Part] = []
     if len(limits) > 0:
-        kept = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
-        parts.append({"key": kept, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
+        many = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
+        kept.append({"key": many, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
     law = session_of(asked["turns"], 1.0)
     prompt, think = prompt_of(law), asked["turns"]["think"]
     who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}
     who["size"] = prompt * asked["bytes"] / 1e9
-    parts.append(who)
-    parts.append(sizes_said(asked, sizes))
-    return parts
+    return [
+        {"key": key, "users": asked["users"], "units": asked["units"]},
+        {"key": "ladder.times", "ttft": last["ttft"], "tpot": last["tpot"], "kept": kept},
+        who,
+        sizes_said(asked, sizes),
+    ]
 
 
 def sizes_said(asked: LadderNumbers, sizes: list[float]) -> Part:
@@ -182,7 +182,8 @@ def ladder_notes(
         found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
     found.append({"key": "ladder.rows", "low": ends[0], "high": ends[1]})
     common = law["shared"] / prompt_of(law)
-    if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
+    # Where there are tiers below, the row of HBM beside theirs shows it.
+    if len(rows) == 1 and ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         found.append({"key": "ladder.small"})
     most = groups * turns_held(law, asked["tokens"][0] / groups)
     if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:

@@ -127,8 +127,8 @@ class Ladder:
             }
         )
         said = [*self.head, *self.notes, say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"})]
-        below = [{"key": "ladder.limits" if limited else "ladder.fit"}, {"key": "ladder.columns"}]
-        return "\n".join([*said, "", shown.to_string(index=False), *map(say, below)])
+        legend = [{"key": "ladder.limits" if limited else "ladder.fit"}, " ", {"key": "ladder.columns"}]
+        return "\n".join([*said, "", shown.to_string(index=False), say(legend)])
 
 
 def size_store(

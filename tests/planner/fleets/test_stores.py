@@ -116,9 +116,8 @@ def test_overload_is_said_before_any_number():
     assert calm.startswith("2 units have room for the turns of 4 users.\nThe first token of a turn takes ")
     late = size_store(UNIT, AGENTS, 4, {}, units=2, sla=SLA(0.01, 0.04))
     assert not late.tiers.full[0]
-    assert late.head[2].startswith(
-        "Not even one user would be served within the limits: in the mean 10 ms to the first"
-    )
+    assert "Not even one user would be served within the limits: in the mean 10 ms to the first" in late.head[1]
+    assert len(crowded.splitlines()) <= 9 + 2 + 3  # sentences, an empty line and a legend, the table
     for text, columns in ((crowded, True), (str(size_store(UNIT, AGENTS, 4, {})), False)):
         assert "caches fit" in text
         assert ("within limits" in text) == ("a question of time" in text) == columns
@@ -152,7 +151,7 @@ def test_more_users_find_less_and_all_is_written():
     assert json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"][1]["tier"] == "dram"
     text = str(many)
     assert "200 users think for 20 s between turns; a prompt has 74,000 tokens, 12.1 GB of KV cache." in text
-    assert "HBM alone finds next to nothing of what was said before" in text
+    assert "HBM alone finds next to nothing of what was said before" in str(size_store(UNIT, AGENTS, 200, {}))
     assert "These sizes lie close together" in text
     assert "HBM alone" not in str(few)
 
