@@ -21,7 +21,8 @@
     const refused = math.bench_refused(unit, longest[0] + longest[1]);
     if (refused.length) throw new Error(math.say(refused));
     const system = math.bench_system(unit, work, engine, limits, habits, ranks);
-    return { question, pace, system, limits, asked: {
+    const places = math.max_kv_seqs(unit, work, engine);
+    return { question, work, pace, system, limits, places, asked: {
       n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
       count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps, chances: data.crowd.lengths,
     } };
@@ -32,14 +33,21 @@
     const { pace, system, asked: what } = asks(given, plan, habits, Number(given.dp));
     return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
   };
+  // What was never calibrated of it, or does not fit, as the command line notes it.
+  const outside = (given, work, users, places) => [
+    ...math.outside(page.calibration(given).scope, page.inputs(given, users)),
+    ...math.too_long(given.model, data.models[given.model].context, math.longest_request(work)), ...math.crowding(users, places),
+  ];
   // What `planner.foresee` returns.
   const play = (given, plan) => {
-    const { question, pace, system, limits, asked: what } = asks(given, plan, data.habits[given.engine], 1);
+    const { question, work, pace, system, limits, places, asked: what } = asks(given, plan, data.habits[given.engine], 1);
     const told = math.bench(system, pace, what);
     const { spread } = data.fronts;
     const own = spread[data.models[given.model].kind];
     const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
-    return { ...told, said: math.bench_said(told, limits, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide), []).map(math.say) };
+    const users = Math.max(1, told.in_flight);
+    const late = math.bench_latency_ends(question.unit, work, [page.coefficients(given), ...page.draws(given).map(([found]) => found)], page.spreadOf(given, users), users);
+    return { ...told, said: math.bench_said(told, limits, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide), late).map(math.say), notes: outside(given, work, what.users, places).map(math.say) };
   };
 
   const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,
@@ -78,8 +86,8 @@
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
-        fill(["", "mean", "P50", "P90", "P99"], rows.map(([title, name]) => [title, ...told[name].map(math.in_seconds)]));
-        said.replaceChildren(...cells("li", told.said));
+        fill(["time", "mean", "P50", "P90", "P99"], rows.map(([title, name]) => [title, ...told[name].map(math.in_seconds)]));
+        said.replaceChildren(...cells("li", [...told.said, ...told.notes.map((note) => `Note: ${note}.`)]));
       }
       byId("planner-headline").textContent = `${page.titleOf(given)}: ${digits(Number(given.prompt))} tokens in, ${digits(Number(given.output))} out`;
       command.textContent = line(given, plan);

@@ -229,7 +229,7 @@
     model: data.models[given.model].like, gpu: given.gpu, generation: data.gpus[given.gpu].generation, maker: data.gpus[given.gpu].maker,
     engine: data.engines[given.engine].like || given.engine, weights: given.weights,
   });
-  const spreadOf = (given) => { const own_ = calibration(given); return Math.hypot(math.wider(own_.spread, data.widths, own_.scope, inputs(given, 1)), math.lacking(stand(given), errors)); };
+  const spreadOf = (given, users = 1) => { const own_ = calibration(given); return Math.hypot(math.wider(own_.spread, data.widths, own_.scope, inputs(given, users)), math.lacking(stand(given), errors)); };
   const draws = (given) => math.drawn(data.coefficients, coefficients(given), calibration(given).root, normals, spreadOf(given));
   const solve = (given, question_) => math.solve(question_, draws(given));
 

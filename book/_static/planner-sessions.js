@@ -3,6 +3,7 @@
   "use strict";
   const math = window.inferenceMath;
   const share = window.inferenceMathShare;
+  const crowd = window.inferenceMathCrowd;
   const { data } = math;
   const page = window.inferenceMathPlanner;
   const { form, byId } = page;
@@ -47,7 +48,7 @@
     const drawn = page.draws(own);
     const fronts = drawn.map(([, factors]) => question.front * Math.exp(question.front_sd * factors[2]));
     const ends = math.latency_ends(asked, drawn.map(([found, factors]) => math.pace_of(question, found, factors)), fronts, last);
-    return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, sizes).map(math.say), notes: math.ladder_notes(asked, rows, sizes, units, ends).map(math.say) };
+    return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, last, [own.ttft / 1000, own.tpot / 1000, last.kept], sizes).map(math.say), notes: math.ladder_notes(asked, rows, sizes, units, ends).map(math.say) };
   };
 
   // Of layouts that are not named the first that holds the longest request, on the fewest GPUs.
@@ -62,46 +63,94 @@
   const planned = (given) => Object.fromEntries(fields.map(({ name }) => [name.replace(PREFIX, ""), given[name] === "" ? Infinity : Number(given[name])]));
 
   // As `inference-math plan --turns`: means in the place of lengths, of the stored share and of the tier that finds most.
+  // Users in overload ask less often than they would: the fleet gets the turns of those who are answered at the limits.
   const means = (given, { asked, rows, names }) => {
     const last = rows[rows.length - 1];
     const most = last.found.indexOf(Math.max(...last.found));
+    const answered = asked.users / (asked.turns.think + (Number(given.ttft) + (asked.turns.answer - 1) * given.tpot) / 1000);
     return {
-      lengths: "fixed", goal: "serve", traffic: Number(last.rate.toPrecision(3)), prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
+      lengths: "fixed", goal: "serve", traffic: Number(Math.max(last.rate, answered).toPrecision(3)), prompt: Math.round(math.prompt_of(math.session_of(asked.turns, 1))), output: asked.turns.answer,
       stored: Number((100 * last.together).toFixed(1)), tier: names[most], sessions: most ? Math.ceil(asked.users / asked.units) : 0, tp: given.tp, dp: given.dp, experts: given.experts, pp: given.pp,
     };
   };
-  const plan = Object.assign(document.createElement("a"), { className: "share", textContent: "Plan with these means" });
+  // The smallest limits, from the reader's on, within which the planner finds a fleet for the means; null where none
+  // does. It simulates, a slice at a time.
+  const LOOSER = [1, 1.5, 2, 3, 5, 8, 12, 20, 30, 50]; // times the limit on TTFT, then both
+  const TRAFFIC = [0.1, 1000]; // requests/s that the planner's field takes
+  const feasible = function* (given, planned_) {
+    if (!(planned_.traffic >= TRAFFIC[0] && planned_.traffic <= TRAFFIC[1])) return null;
+    const loosened = (name, factor) => Math.min(Number(page.at(name).max), factor > 1 ? Number((factor * given[name]).toPrecision(2)) : Number(given[name]));
+    for (const names of [["ttft"], ["ttft", "tpot"]]) {
+      for (const factor of LOOSER) {
+        const limits = Object.fromEntries(names.map((name) => [name, loosened(name, factor)]));
+        const one = { ...given, ...planned_, ...limits };
+        yield;
+        const [question, drawn] = [page.question(one), page.draws(one)];
+        const solved = math.solve(question, drawn);
+        if (!solved.best) continue;
+        const goal = { traffic: one.traffic, have: 0, cv: Number(one.arrivals) };
+        const least = yield* crowd.least({ asked: question, solved, drawn }, crowd.playedOf(one, []), goal, Infinity);
+        if (least < Infinity) return { ...planned_, ...limits };
+      }
+    }
+    return null;
+  };
+  const plan = Object.assign(document.createElement("a"), { className: "share", hidden: true });
+  let round = 0;
+  // Offers to plan once it is known that there is an answer, and with which limits.
+  const offer = (given, found) => {
+    const mine = ++round;
+    plan.hidden = true;
+    const looked = feasible(given, means(given, found));
+    const go = () => {
+      if (mine !== round) return;
+      let next;
+      try { next = looked.next(); } catch { return; } // what cannot be asked is not offered
+      if (!next.done) { setTimeout(go); return; }
+      if (next.value) {
+        const { ttft, tpot = given.tpot } = next.value;
+        const looser = [["TTFT", ttft, given.ttft], ["TPOT", tpot, given.tpot]].filter(([, now, own]) => Number(now) !== Number(own));
+        const told = looser.map(([name, now]) => `${name} within ${math.in_seconds(now / 1000)}`).join(" and ");
+        plan.textContent = `Plan with these means${told && `, ${told}`}`;
+        plan.href = `planner.html${share.hash("plan", Object.fromEntries(Object.entries({ ...page.linked(), ...next.value }).filter(([name]) => !name.startsWith(PREFIX))))}`;
+        plan.hidden = false;
+      }
+      form.dataset.offered = "true";
+    };
+    setTimeout(go, 30);
+  };
   const show = () => {
     page.clearFixes();
     page.remember();
     page.complain(null);
     form.dataset.answered = "true";
-    const shown = (there) => { table.hidden = plan.hidden = !there; };
+    round += 1;
+    plan.hidden = true;
     try {
       page.checkNumbers(page.state());
       const given = first(page.state());
       const found = size(given, planned(given));
       const { digits, percent, as_gb } = math;
       const { names, asked, rows } = found;
-      const kept = ({ ttft, tpot }) => 1000 * ttft <= given.ttft && 1000 * tpot <= given.tpot;
-      share.fill(table, ["up to", "its size", "found", "turns/s", "TTFT (s)", "TPOT (ms)", "means keep the limits", "users within them", "holds users", "prompts' share of time", "in flight"], rows.map((row, k) => [
-        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.rate), digits(row.ttft), digits(1000 * row.tpot),
-        kept(row) ? "yes" : "no", digits(row.kept), digits(row.users), percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
+      share.fill(table, ["up to", "its size", "found", "users whose caches fit", "users within the limits", "turns/s", "TTFT (s)", "TPOT (ms)", "prompts' share of time", "in flight"], rows.map((row, k) => [
+        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.kept), digits(row.rate), digits(row.ttft), digits(1000 * row.tpot),
+        percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
       ]));
-      byId("planner-headline").textContent = `${page.titleOf(given)}, ${asked.units} of them for ${digits(asked.users)} users`;
-      head.replaceChildren(...share.cells("li", found.head));
-      notes.replaceChildren(...share.cells("li", [...found.notes, math.say({ key: "ladder.columns" })]));
-      plan.href = `planner.html${share.hash("plan", Object.fromEntries(Object.entries({ ...page.linked(), ...means(given, found) }).filter(([name]) => !name.startsWith(PREFIX))))}`;
-      shown(true);
+      const [load, ...others] = found.head;
+      byId("planner-headline").textContent = load;
+      head.replaceChildren(...share.cells("li", [others[0], `Each unit: ${page.titleOf(given)}.`, ...others.slice(1)]));
+      notes.replaceChildren(...share.cells("li", [...found.notes, ...["limits", "columns"].map((key) => math.say({ key: `ladder.${key}` }))]));
+      table.hidden = false;
+      offer(given, found);
     } catch (error) {
       head.replaceChildren();
       notes.replaceChildren();
-      shown(false);
+      table.hidden = true;
       page.refused(error, works);
     }
   };
   const busy = page.later("Sizing it …", show);
-  form.querySelector(".planner-tools").append(plan, page.linker(), page.reset(busy));
+  form.querySelector(".planner-tools").append(page.linker(), page.reset(busy), plan);
   window.inferenceMathSessions = { size };
   page.listen(busy);
 })();

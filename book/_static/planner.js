@@ -117,7 +117,6 @@
   };
 
   // What the reader asked for, queues counted: GPUs for the traffic, or traffic for the GPUs.
-  const shareOf = (given) => (given.promise === "mean" ? data.crowd.share : Number(given.promise) || 0);
   const goalOf = (given) => ({ traffic: given.goal === "serve" ? Number(given.traffic) : 0, have: given.goal === "have" ? Number(given.have) : 0, cv: Number(given.arrivals) });
   const answerGoal = (found, crowded) => {
     const { given, asked, solved } = found;
@@ -127,7 +126,7 @@
     if (!held.length) {
       const all = Object.values(fleets);
       const draws_ = all[0].each.length;
-      card.words(sentence(math.short(shareOf(given), draws_, math.slow_places(draws_) + 1, all.map((one) => math.idle(one.name, one.idle)))), "none");
+      card.words(sentence(math.short(crowd.shareOf(given), draws_, math.slow_places(draws_) + 1, all.map((one) => math.idle(one.name, one.idle)))), "none");
       text("planner-settings", "");
       return;
     }
@@ -140,7 +139,7 @@
     card.show(math.card_of(asked, sizes, crowded, about(found, owned ? "rate" : "gpus")), solved.order);
     const apart = found.best ? say(math.apart(first.name, found.best, 2 * asked.unit.gpus, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
-    text("planner-how", `${sentence(math.sized_how(shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.unscored" })}`);
+    text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.unscored" })}`);
   };
 
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
@@ -289,7 +288,7 @@
   };
 
   const requestsLike = (given) => (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
-  const playedOf = (given) => ({ gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like: requestsLike(given), share: shareOf(given) });
+  const playedOf = (given) => crowd.playedOf(given, requestsLike(given));
   const fits = (found) => crowd.holds(found, playedOf(found.given), goalOf(found.given));
   // Whether some layout of a set-up answers, under a few draws, then under all.
   const works = (given) => {

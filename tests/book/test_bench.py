@@ -53,6 +53,9 @@ def test_a_benchmark_is_that_of_the_package(page, changes, plan):
         value = float("nan") if told[name] is None else float(told[name])
         assert value == pytest.approx(getattr(found, name), rel=1e-6, nan_ok=True), name
     assert all(line in str(found) for line in told["said"])
+    assert told["notes"] == list(found.notes)
+    for what in ("TTFT", "latency"):
+        assert any(f"measure a mean {what} of" in line for line in told["said"])
 
 
 @pytest.mark.parametrize(

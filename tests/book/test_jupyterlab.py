@@ -33,9 +33,11 @@ SHOWN = """() => ({
     empty: [...document.querySelectorAll('.jp-RenderedMarkdown a[href]:not(.jp-InternalAnchorLink)')]
         .filter(one => !one.textContent.trim()).length,
 })"""
+# The figure that the first slider moves: others may stand before it.
 PICTURE = f"""() => {{
-    const one = document.querySelector('{DRAWN} canvas');
-    return one ? one.toDataURL() : document.querySelector('{DRAWN} svg').outerHTML;
+    const figure = document.querySelector('{DRAWN} input[type=range]').closest('{DRAWN}');
+    const one = figure.querySelector('canvas');
+    return one ? one.toDataURL() : figure.querySelector('svg').outerHTML;
 }}"""
 
 

@@ -6,6 +6,7 @@ import pytest
 from forms import unit_of
 from grids import rest_long
 
+from inference_math.workload import SLA
 from inference_math_planner import size_store
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.turns import Turns
@@ -27,8 +28,9 @@ WIDE = {"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "expert
 def sized(given, plan):
     turns = Turns(*(plan[name] for name in ("turns", "first", "message", "answer", "think")), shared=plan["shared"])
     tiers = {name: 1e9 * plan[name] for name in ("dram", "local_ssd") if plan[name]}
+    limits = SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000)
     habit = Habit(lifetime=plan["lifetime"])
-    return size_store(unit_of(given), turns, plan["users"], tiers, plan["units"], habit=habit)
+    return size_store(unit_of(given), turns, plan["users"], tiers, plan["units"], sla=limits, habit=habit)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_a_ladder_is_that_of_the_package(page, changes, plan):
     found = sized(page.evaluate("window.inferenceMathPlanner.state()") | changes, asked)
     assert told["names"] == found.tiers.tier.tolist()
     for here, there in zip(told["rows"], found.tiers.to_dict("records"), strict=True):
-        for name in ("together", "users", "rate", "ttft", "tpot", "in_flight", "prompts"):
+        for name in ("together", "users", "kept", "rate", "ttft", "tpot", "in_flight", "prompts"):
             assert here[name] == pytest.approx(there[name], rel=1e-6, abs=1e-9), name
         assert here["full"] == there["full"]
     assert told["units"] == found.alone
@@ -63,22 +65,49 @@ def shown(page):
     )
 
 
-def test_a_reader_sizes_a_store_and_plans_with_what_it_finds(open_page):
+def test_overload_comes_first_and_columns_say_whom_they_count(open_page):
     page = open_page(PAGE)
     rows = shown(page)
     state = page.evaluate("window.inferenceMathPlanner.state()")
     found = sized(state | {"tp": "2"}, PLAN | {"users": 100, "dram": 2000})
-    assert [row[2] for row in rows[1:]] == [f"{share:.0%}" for share in found.tiers.together]
-    assert found.head[1] in page.locator("#planner-first").inner_text()
-    assert [row[6] for row in rows[1:]] == ["no", "no"]  # within 400 ms, the first tokens of a mean turn are not
-    page.locator("a", has_text="Plan with these means").click()
+    assert page.locator("#planner-headline").inner_text() == found.head[0]
+    assert found.head[0].startswith("Overload: 100 users")
+    told = page.locator("#planner-first li").all_inner_texts()
+    assert [one for one in told if not one.startswith("Each unit: ")] == list(found.head[1:])
+    columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
+    assert columns["found"] == [f"{share:.0%}" for share in found.tiers.together]
+    assert columns["users whose caches fit"] == [f"{users:.3g}" for users in found.tiers.users]
+    assert columns["users within the limits"] == [f"{users:g}" for users in found.tiers.kept]
+    page.locator("[name='sessions.users']").fill("16")
+    page.locator("#planner-headline", has_text="8 units have room for the turns of 16 users").wait_for()
+
+
+def test_means_lead_to_a_plan_that_answers(open_page):
+    """Of the default limits no fleet keeps that on TTFT: the button says which one it takes."""
+    page = open_page(PAGE)
+    found = sized(
+        page.evaluate("window.inferenceMathPlanner.state()") | {"tp": "2"}, PLAN | {"users": 100, "dram": 2000}
+    )
+    button = page.locator("a", has_text="Plan with these means, TTFT within")
+    button.click()
     page.wait_for_url("**/planner.html#plan:*")
-    page.wait_for_selector("#planner-form[data-answered]")
+    page.wait_for_selector("#planner-form[data-sized]")
     state = page.evaluate("window.inferenceMathPlanner.state()")
     asked = {"prompt": 74_000, "output": 500, "tier": "dram", "sessions": 13, "gpu": "h100-sxm", "model": "llama-3-70b"}
     assert {name: state[name] for name in asked} == {name: str(value) for name, value in asked.items()}
-    assert float(state["traffic"]) == pytest.approx(found.tiers.rate.iloc[-1], rel=5e-3)
+    at_limits = 100 / (20 + 0.4 + 499 * 0.04)  # turns/s, which overload does not let them have
+    assert float(state["traffic"]) == pytest.approx(at_limits, rel=5e-3)
+    assert at_limits > 1.5 * found.tiers.rate.iloc[-1]
     assert float(state["stored"]) == pytest.approx(100 * found.tiers.together.iloc[-1], abs=0.05)
+    assert float(state["ttft"]) > 400
+    assert page.locator("#card-rows li").count() > 0
+
+
+def test_means_that_no_fleet_serves_are_not_offered(open_page):
+    page = open_page(PAGE + "#plan:sessions.users=1&sessions.units=1")  # fewer requests than the planner's field takes
+    page.wait_for_selector("#planner-form[data-offered]")
+    assert page.locator("#planner-table tr").count() == 3
+    assert page.locator("a", has_text="Plan with these means").count() == 0
 
 
 def test_a_link_carries_what_was_sized(open_page):

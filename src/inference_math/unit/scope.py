@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from inference_math.unit.types import ErrorRow, Part, Scope, Stand
 
-__all__ = ["CALIBRATED", "FEW_HELD", "few_of", "lacking", "missing", "outside", "own_rows", "too_long", "wider"]
+__all__ = [
+    "CALIBRATED",
+    "FEW_HELD",
+    "crowding",
+    "few_of",
+    "lacking",
+    "missing",
+    "outside",
+    "own_rows",
+    "too_long",
+    "wider",
+]
 
 FEW_HELD = 0.75  # of some points: an interval that held fewer is not printed as nine in ten
 CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
@@ -57,6 +68,11 @@ def too_long(model: str, context: float, tokens: float) -> list[Part]:
     if not (context > 0 and tokens > context):
         return []
     return [{"key": "outside.long", "tokens": tokens, "context": context, "model": model}]
+
+
+def crowding(users: float, places: float) -> list[Part]:
+    """Say that more users are there at once than the KV cache has places for."""
+    return [{"key": "outside.places", "users": users, "places": places}] if users > places else []
 
 
 def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) -> float:

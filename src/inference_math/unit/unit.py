@@ -42,7 +42,7 @@ from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.nearest import alike, as_dated, known_errors, select_calibration
 from inference_math.unit.rates import rates_of
-from inference_math.unit.scope import lacking, too_long
+from inference_math.unit.scope import crowding, lacking, too_long
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
 from inference_math.unit.steps import (
     PARTS,
@@ -454,11 +454,7 @@ class Unit:
         found = self.calibration.outside(**self._inputs(work, concurrency))
         found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work.plain))))
         fits = self.places(work) if places is None else places
-        if np.max(concurrency) > fits:
-            found += (
-                f"concurrency {np.max(concurrency):g} is more than the {fits:g} requests that the KV cache holds",
-            )
-        return found
+        return found + tuple(map(say, crowding(float(np.max(concurrency)), fits)))
 
     def unseen(self, work: Workload) -> list[str]:
         """Return the names of the inputs that the calibration does not cover."""
@@ -469,8 +465,14 @@ class Unit:
 
         They are wider for a model, GPU or lengths that were never calibrated.
         """
-        wide = hypot(self.calibration.widest(**self._inputs(work, 1.0)), self.lacking)
-        return self.calibration.draws(count, self.found(work)["anchor"], wide)
+        return self.calibration.draws(count, self.found(work)["anchor"], self.left(work))
+
+    def left(self, work: Workload, users: float = 1.0) -> float:
+        """Return the standard deviation of the logarithm of a step that the fit leaves.
+
+        It is larger for a model, GPU, lengths or so many users at once that were never calibrated.
+        """
+        return hypot(self.calibration.widest(**self._inputs(work, users)), self.lacking)
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, ArrayLike]:
         """Return what a calibration's scope names."""

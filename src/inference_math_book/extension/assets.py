@@ -81,7 +81,7 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
         context["metatags"] = context.get("metatags", "") + f"<style>{css()}</style>"
         (of,) = re.findall(r'id="planner-form" data-page="(\w+)"', context["body"])
         plan = ("-pictures", "-crowd", "-answer", "")
-        parts = {"plan": plan, "sessions": ("-sessions",), "benchmark": ("-bench",)}[of]
+        parts = {"plan": plan, "sessions": ("-crowd", "-sessions"), "benchmark": ("-bench",)}[of]
         for script in ("inference_math.js", "share.js", *(f"planner{part}.js" for part in ("-form", *parts))):
             app.add_js_file(script, loading_method="defer")
     # Docutils calls the bibliography a list, but not its entries list items.

@@ -6,15 +6,16 @@ and in the browser.
 
 from __future__ import annotations
 
-from math import ceil, exp, floor, inf, log1p, nan
+from math import ceil, exp, floor, inf, log, log1p, nan, sqrt
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.types import Admission, StepTimes, System
 from inference_math.unit.asked import max_kv_seqs
-from inference_math.unit.steps import kv_sent, kv_tokens
-from inference_math.unit.types import Part, UnitNumbers
+from inference_math.unit.batch import mean_seen
+from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
+from inference_math.unit.types import CoefficientValues, Part, UnitNumbers
 from inference_math.workload.requests import Work
 from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
 
 __all__ = [
-    "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_lengths", "bench_limits", "bench_played", "bench_pools",
-    "bench_refused",
-    "bench_said", "bench_system", "cadence_said", "ttft_ends",
+    "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_latency_ends", "bench_lengths", "bench_limits",
+    "bench_played", "bench_pools", "bench_refused", "bench_said", "bench_system", "cadence_said", "ttft_ends",
 ]  # fmt: skip
 
 prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
@@ -360,22 +360,44 @@ def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float
     return [(1 - part) / wide, wide]
 
 
+def bench_latency_ends(
+    unit: UnitNumbers, work: Work, draws: list[CoefficientValues], left: float, users: float
+) -> list[float]:
+    """Return the factors between which nine in ten measured mean latencies lie of what was played, so many at once.
+
+    Of the law of means, under coefficients the first of which are the calibration's centre: playing each would take
+    minutes. Their logarithms are taken for normal; `left`, what the fit leaves, stretches prompts and decodes alike,
+    for it was found on whole latencies.
+    """
+    together, steps = max(1, floor(users + 0.5)), answer_steps(unit, work["n_out"])
+    each: list[float] = []
+    for found in draws:
+        step = costs(unit, unit_terms(unit, found), work, 0.0, 1.0, 1.0)["mixed"]
+        token = mean_seen(step, together, steps, 0) / unit["gives"]
+        each.append(log(mean_seen(step, together, steps, 1) + (work["n_out"] - 1) * token))
+    mean, squares = 0.0, 0.0
+    for k in range(1, len(each)):
+        mean += (each[k] - each[0]) / (len(each) - 1)
+        squares += (each[k] - each[0]) ** 2 / (len(each) - 1)
+    wide = NINE_IN_TEN * sqrt(max(squares - mean**2, 0.0) + left**2)
+    return [exp(min(mean - wide, 0.0)), exp(max(mean + wide, 0.0))]
+
+
 def bench_said(
     told: dict[str, Any], limits: list[float], front: float, ends: list[float], late: list[float]
 ) -> list[Part]:
     """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst, the engine's part.
 
-    `limits` are those of `bench_limits`, `ends` those of `ttft_ends`; `late` the same of latencies, or nothing.
+    `limits` are those of `bench_limits`, `ends` those of `ttft_ends`, `late` those of `bench_latency_ends`.
     """
     mean, latency = told["ttft"][0], told["latency"][0]
     said: list[Part] = [
         {"key": "bench.pace", "rate": told["rate"], "seconds": told["seconds"]},
         {"key": "bench.ttft", "low": mean * ends[0], "high": mean * ends[1]},
+        {"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]},
+        {"key": "bench.front", "front": front},
+        {"key": "bench.limits", "tokens": limits[0], "seqs": limits[1]},
     ]
-    if len(late) > 0:
-        said.append({"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]})
-    said.append({"key": "bench.front", "front": front})
-    said.append({"key": "bench.limits", "tokens": limits[0], "seqs": limits[1]})
     if told["enough"] > 0:
         said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
         never: Part = {"key": "bench.never"}

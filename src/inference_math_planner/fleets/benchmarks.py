@@ -18,7 +18,7 @@ from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
-from inference_math.optimiser.case import refuse_nodes
+from inference_math.optimiser.case import DRAWS, refuse_nodes
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
@@ -32,6 +32,7 @@ from inference_math_planner.fleets.bench import (
     Bench,
     bench,
     bench_cadence,
+    bench_latency_ends,
     bench_lengths,
     bench_limits,
     bench_pools,
@@ -295,9 +296,11 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
     at_once, users = told["in_flight"], 1.0 * asked["users"]
     if run.pools is not None:  # who waits for a prompt holds no place of a decode unit
         at_once = users = told["rate"] * (told["latency"][0] - told["ttft"][0]) / run.pools[1]
-    within = unit.predict("e2e", work, max(1.0, at_once))
+    at_once = max(1.0, at_once)
+    draws = [unit.found(work), *(found for found, _ in unit.draws(work, DRAWS))]
+    late = bench_latency_ends(unit.numbers, work.plain, draws, unit.left(work, at_once), at_once)
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
-    spread = {"ttft": (low, high), "e2e": (within.low / within.value, within.high / within.value)}
+    spread = {"ttft": (low, high), "e2e": (late[0], late[1])}
     return Foreseen(
         table,
         told["rate"],

@@ -135,20 +135,40 @@ def ceiling_of(asked: LadderNumbers) -> float:
     return found_within(session_of(asked["turns"], 1.0), each, asked["habits"]["lifetime"])
 
 
-def ladder_head(asked: LadderNumbers, sizes: list[float]) -> list[Part]:
-    """Say whose sessions these are, and how big a store must be that finds so much of what can be found."""
-    law, each = session_of(asked["turns"], 1.0), asked["bytes"]
-    prompt, lifetime = prompt_of(law), asked["habits"]["lifetime"]
-    ceiling, think = ceiling_of(asked), asked["turns"]["think"]
+def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes: list[float]) -> list[Part]:
+    """Say whether all users are served, whose sessions these are, and how big a store must be.
+
+    First what `last`, the row of all tiers, says: overload comes before any other number. `limits` are TTFT and TPOT in
+    seconds, and the users whose means keep them with all tiers; nothing where nobody asks. `sizes` find so much of what
+    can be found, by `FOUND_SHARES`.
+    """
+    key = "ladder.overload" if last["full"] else "ladder.room"
+    kept: list[Part] = []
+    if len(limits) > 0:
+        many = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
+        kept.append({"key": many, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
+    law = session_of(asked["turns"], 1.0)
+    prompt, think = prompt_of(law), asked["turns"]["think"]
     who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}
-    who["size"] = prompt * each / 1e9
+    who["size"] = prompt * asked["bytes"] / 1e9
+    return [
+        {"key": key, "users": asked["users"], "units": asked["units"]},
+        {"key": "ladder.times", "ttft": last["ttft"], "tpot": last["tpot"], "kept": kept},
+        who,
+        sizes_said(asked, sizes),
+    ]
+
+
+def sizes_said(asked: LadderNumbers, sizes: list[float]) -> Part:
+    """Say how big a store must be that finds so much of what can be found."""
+    ceiling, lifetime = ceiling_of(asked), asked["habits"]["lifetime"]
     if not ceiling > 0:
-        return [who, {"key": "ladder.nothing"}]
-    parts: list[Part] = []
+        return {"key": "ladder.nothing"}
+    each: list[Part] = []
     for k in range(len(FOUND_SHARES)):
-        parts.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * each / 1e9})
+        each.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * asked["bytes"] / 1e9})
     when: Part = {"key": "ladder.lately" if lifetime < inf else "ladder.before", "lifetime": lifetime}
-    return [who, {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": parts}]
+    return {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": each}
 
 
 def ladder_notes(
@@ -162,7 +182,8 @@ def ladder_notes(
         found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
     found.append({"key": "ladder.rows", "low": ends[0], "high": ends[1]})
     common = law["shared"] / prompt_of(law)
-    if ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
+    # Where there are tiers below, the row of HBM beside theirs shows it.
+    if len(rows) == 1 and ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
         found.append({"key": "ladder.small"})
     most = groups * turns_held(law, asked["tokens"][0] / groups)
     if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:

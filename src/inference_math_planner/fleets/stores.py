@@ -69,7 +69,7 @@ class Ladder:
     shares
         Of all prompt tokens that each tier finds, all tiers together, HBM first.
     head, notes
-        What that says in sentences: of the sessions and the size; first of the rows, then of what follows.
+        What that says in sentences: of overload, the sessions and the size; first of the rows, then of what follows.
     """
 
     tiers: pd.DataFrame
@@ -111,12 +111,14 @@ class Ladder:
 
     def __str__(self) -> str:
         rows = self.tiers
+        limited = bool(rows["kept"].notna().all())
         shown = pd.DataFrame(
             {
                 "up to": rows["tier"],
                 "size": rows["gb"].map(as_gb),
                 "found": rows["together"].map(percent),
-                "holds users": rows["users"].map(digits),
+                "caches fit": rows["users"].map(digits),
+                **({"within limits": rows["kept"].map(digits)} if limited else {}),
                 "turns/s": rows["rate"].map(digits),
                 "TTFT (s)": rows["ttft"].map(digits),
                 "TPOT (ms)": (1e3 * rows["tpot"]).map(digits),
@@ -124,12 +126,9 @@ class Ladder:
                 "in flight": rows["in_flight"].map(digits) + rows["full"].map({True: " (all)", False: ""}),
             }
         )
-        said = [*self.head, *self.notes]
-        if rows["kept"].notna().all():
-            shown["within limits"] = rows["kept"].map(digits)
-            said.append(say({"key": "ladder.limits"}))
-        said.append(say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"}))
-        return "\n".join([*said, "", shown.to_string(index=False), say({"key": "ladder.columns"})])
+        said = [*self.head, *self.notes, say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"})]
+        legend = [{"key": "ladder.limits" if limited else "ladder.fit"}, " ", {"key": "ladder.columns"}]
+        return "\n".join([*said, "", shown.to_string(index=False), say(legend)])
 
 
 def size_store(
@@ -212,7 +211,8 @@ def size_store(
     # Whoever looks at HBM alone asks for nothing that would stand for it.
     many = units_alone(asked, cost, found[-1]["rate"]) if places else count
     low, high = latency_ends(asked, *_drawn(case), found[-1])
-    head = tuple(map(say, ladder_head(asked, sizes)))
+    limits = [sla.ttft, sla.tpot, rows["kept"].iloc[-1]] if sla else []
+    head = tuple(map(say, ladder_head(asked, found[-1], limits, sizes)))
     notes = tuple(map(say, ladder_notes(asked, found, sizes, many, [low, high])))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(

@@ -12,6 +12,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from inference_math import Unit, Workload, simulate
+from inference_math.unit.coefficients import COEFFICIENTS
+from inference_math_planner.calibrate.from_runs import start_of
 from inference_math_planner.calibrate.metrics import Window, watch, window
 from inference_math_planner.cli import main
 
@@ -74,6 +76,13 @@ def served(unit: Unit, rate=6.0, requests=600, seed=1, n_in=1500, n_out=150):
     return simulate.open_loop(
         Workload(n_in, n_out), simulate.Steps(unit), rate=rate, requests=requests, seed=seed, every_gap=True, log=True
     )
+
+
+COUNTED = {
+    "engine": "vllm", "model": "", "requests": 1000, "n_in": 1000.0, "n_out": 200.0, "alpha": 0.0, "running": 0,
+    "waiting": 0, "usage": 0.1, "in_flight": 32.0, "ttft": 0.1, "queue": 0.0, "first": 0.1, "tpot": 0.01,
+    "preempted": 0, "ttft_counts": {}, "tpot_counts": {},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +207,30 @@ def test_what_moved_is_named(name, factor, not_, saved):
     assert row.after / row.before == pytest.approx(factor, rel=0.4)
     assert list(abs(moved.widths)) == sorted(abs(moved.widths))
     assert (abs(np.log(watch(UNIT.calibrated(found.calibration), seen).table.eval("value / measured"))) < 0.12).all()
+
+
+def test_a_prompt_that_is_cached_whole_has_a_token_to_compute():
+    assert Window(**COUNTED | {"alpha": 1.0}).work.alpha == 0.999
+
+
+def test_a_step_is_as_long_as_that_of_what_was_seen_at_the_upper_end_of_the_first_tokens():
+    """Beside requests in the middle of their answers, by the calibration as it moved."""
+    found = watch(UNIT, Window(**COUNTED | {"n_out": 8000.0, "in_flight": 64.0}))
+    own, wide = UNIT.calibrated(found.calibration), found.table.high / found.table.value
+    assert wide[0] != pytest.approx(wide[1], rel=0.01)
+    assert found.step(512) == pytest.approx(wide[0] * float(own.step_time(64, 5000, 512, 1000)))
+
+
+def test_what_moved_is_told_in_widths_of_what_was_known():
+    """Both of them: the calibration's own, and what a profile lets a coefficient move."""
+    slow, work = slowed("bf16", 0.45), Workload(1000, 200)
+    times = {"first": float(slow.ttft(work, 32)), "tpot": float(slow.tpot(work, 32))}
+    found, (start, widths) = watch(UNIT, Window(**COUNTED | times)), start_of(UNIT.calibration)
+    assert not found.moved.empty
+    for name, before, after, by in found.moved.to_numpy().tolist():
+        place = COEFFICIENTS.index(name)
+        known = math.hypot(start.covariance[place, place] ** 0.5, widths[name])
+        assert by == pytest.approx(math.log(after / before) / known)
 
 
 def test_a_limit_lies_between_its_buckets(usual, saved):

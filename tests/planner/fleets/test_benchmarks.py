@@ -11,6 +11,7 @@ import pytest
 
 from inference_math import Unit, Workload, simulate
 from inference_math.catalogue.links import link
+from inference_math.evidence.numerals import in_seconds
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
@@ -67,6 +68,25 @@ def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     )  # fmt: skip
     assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
     assert drafting.spread["ttft"][1] > told.spread["ttft"][1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "users"), [(Unit.of("llama-3-70b", "h100-sxm", 2), 32), (Unit.of("llama-3-8b", "a100-80gb"), 300)]
+)
+def test_a_latency_is_as_unsure_as_the_law_of_means_under_many_draws(unit, users):
+    asked = Benchmark(2200, 170, prompts=2 * users, concurrency=users)
+    told = foresee(unit, asked)
+    at_once = told.rate * told.table.loc["latency", "mean"]  # Little's law
+
+    def latency(one):
+        return one.e2e(asked.work, at_once)
+
+    wide = unit.left(asked.work, at_once) / unit.calibration.spread
+    low, high = np.array(unit.spread(latency, 0.9, draws=4096, wide=wide)) / latency(unit)
+    assert told.spread["e2e"] == pytest.approx((low, high), rel=0.04)
+    mean = told.table.loc["latency", "mean"]
+    ends = [in_seconds(mean * end) for end in told.spread["e2e"]]
+    assert f"Nine runs of ten measure a mean latency of {ends[0]} to {ends[1]}." in str(told)
 
 
 def test_one_token_answers_have_no_time_between_tokens():

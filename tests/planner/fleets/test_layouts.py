@@ -71,13 +71,23 @@ MIXTURE = Case(Unit.of("gpt-oss-120b", "h100-sxm"), Workload(3000, 400), SLA(2.0
 @pytest.mark.usefixtures("few_draws")
 def test_a_fleet_takes_the_layout_that_takes_the_fewest_gpus():
     """Of two layouts that serve as much with a GPU when all are busy, that of whole experts comes in fours."""
-    found, busy = size(MIXTURE, 4, rate=2), search(MIXTURE, 4)[0]
+    found, (busy, tried) = size(MIXTURE, 4, rate=2), search(MIXTURE, 4)
+    assert {"TP 4", "TP 1, DP 2, EP 2", "TP 2, DP 2, EP 4"} <= set(tried.layout)
     assert found.fleet.gpus[0] < busy.case.unit.gpus <= fleet(busy, 2).gpus[0]
     assert found.tried["answer"][0] == found.fleet.gpus[0]
     unit = found.plan.case.unit
     assert found.tried.loc[0, ["tp", "dp", "ep", "pp"]].tolist() == [unit.tp, unit.dp, unit.ep, unit.pp]
     with pytest.raises(ValueError, match="rate must be given, or have: one of them"):
         size(MIXTURE, 4, rate=2, have=4)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_gpu_of_ones_own_serves_so_much_and_is_planned_in_twos():
+    """Where there is one GPU, a replica may have the two units that pools take, and no more; traffic is no cost."""
+    found = size(Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(500, 50), SLA(1.0, 0.05)), 1, have=1)
+    assert found.plan.case.units == 2
+    assert found.fleet.gpus[0] == 1
+    assert found.tried["answer"][0] == pytest.approx(found.fleet.rate, rel=1e-6)
 
 
 @pytest.mark.usefixtures("few_draws")

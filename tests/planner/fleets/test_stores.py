@@ -107,6 +107,23 @@ def test_users_within_limits_are_the_most_that_keep_them():
 
 
 @pytest.mark.usefixtures("few_draws")
+def test_overload_is_said_before_any_number():
+    """Turns that wait for room are too many; those that have it and are late only miss a limit."""
+    crowded, calm = (
+        str(size_store(UNIT, AGENTS, users, {"dram": 2e12}, units=2, sla=SLA(1.0, 0.04))) for users in (100, 4)
+    )
+    assert crowded.startswith("Overload: 100 users ask for more turns at once than 2 units have room for.")
+    assert calm.startswith("2 units have room for the turns of 4 users.\nThe first token of a turn takes ")
+    late = size_store(UNIT, AGENTS, 4, {}, units=2, sla=SLA(0.01, 0.04))
+    assert not late.tiers.full[0]
+    assert "Not even one user would be served within the limits: in the mean 10 ms to the first" in late.head[1]
+    assert len(crowded.splitlines()) <= 9 + 2 + 3  # sentences, an empty line and a legend, the table
+    for text, columns in ((crowded, True), (str(size_store(UNIT, AGENTS, 4, {})), False)):
+        assert "caches fit" in text
+        assert ("within limits" in text) == ("a question of time" in text) == columns
+
+
+@pytest.mark.usefixtures("few_draws")
 def test_groups_of_attention_keep_a_part_of_everything():
     turns = replace(AGENTS, shared=10_000)
     found, means = size_store(SPLIT, turns, 60, {"dram": 2e12}), turns.sessions(1)
@@ -134,7 +151,7 @@ def test_more_users_find_less_and_all_is_written():
     assert json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"][1]["tier"] == "dram"
     text = str(many)
     assert "200 users think for 20 s between turns; a prompt has 74,000 tokens, 12.1 GB of KV cache." in text
-    assert "HBM alone finds next to nothing of what was said before" in text
+    assert "HBM alone finds next to nothing of what was said before" in str(size_store(UNIT, AGENTS, 200, {}))
     assert "These sizes lie close together" in text
     assert "HBM alone" not in str(few)
 
@@ -170,8 +187,8 @@ def test_a_lifetime_is_of_all_that_is_said():
     short, long, crowded = sized(40, 30.0), sized(40, None), sized(500, 30.0)
     assert short.ceiling == pytest.approx(AGENTS.sessions(1).of(1).within(30))
     assert short.tiers.together.iloc[-1] == pytest.approx(short.ceiling, abs=0.06)
-    assert "used within 30 s before" in short.head[1]
-    assert "were there before" in long.head[1]
+    assert "used within 30 s before" in short.head[-1]
+    assert "were there before" in long.head[-1]
     assert short.needed[0.99] < long.needed[0.99]  # whoever keeps less long needs less
     assert crowded.tiers.together.iloc[-1] < 0.01
     notes = [any("longer than what is stored lives" in note for note in one.notes) for one in (short, long, crowded)]
