@@ -24,7 +24,7 @@
     const places = math.max_kv_seqs(unit, work, engine);
     return { question, work, pace, system, limits, places, asked: {
       n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
-      count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, gaps: data.crowd.gaps, chances: data.crowd.lengths,
+      count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, prefill: [], gaps: data.crowd.gaps, chances: data.crowd.lengths,
     } };
   };
   // What `planner.cadences` returns.

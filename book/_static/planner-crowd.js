@@ -43,7 +43,7 @@ window.inferenceMathCrowd = (() => {
     // Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
     const asked = { ...planned, work: { ...planned.work, cv: math.geometric_cv(planned.work.n_out) } };
     const places = math.representative(asked, solved.costs);
-    const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), front: solved.costs[i].front, place }));
+    const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), prefill: math.prefill_pace(asked, ...drawn[i]), front: solved.costs[i].front, place }));
     const of = remembered((units) => math.of_units(asked, units));
     // Settings are chosen under the draws that stand for all.
     const candidates = math.candidates(asked, places.length === drawn.length ? solved : math.solve(planned, places.map((i) => drawn[i])));

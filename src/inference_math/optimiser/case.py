@@ -113,8 +113,10 @@ class Case:
 
 def alike(unit: Unit, prefill: Unit) -> Unit:
     """Return a unit of a prefill pool; raise ValueError where more than its layout is not that of `unit`."""
-    sizes = {name: getattr(prefill, name, None) for name in ("tp", "dp", "ep", "pp")}
-    if not isinstance(prefill, Unit) or prefill != unit.resized(**sizes):
+    if not isinstance(prefill, Unit):
+        raise TypeError(f"prefill must be a Unit or None, not {prefill!r:.80}")
+    sizes = {name: getattr(prefill, name) for name in ("tp", "dp", "ep", "pp")}
+    if replace(unit, **sizes) != replace(prefill, calibration=unit.calibration):
         raise ValueError(f"prefill must be the case's unit with another layout, not {prefill!r:.200}")
     return prefill
 

@@ -82,7 +82,7 @@ def pools_each(target: Target, one: StepCosts, row: Row) -> list[float]:
     return [min(prompts / one["prefill"](0.0, prompts), linked * target["prefill_gpus"]), min(taken, linked)]
 
 
-def decode_units(target: Target, prefill: float) -> float:
+def decode_units(target: Target, prefill: float) -> int:
     """Return how many whole units decode on the GPUs that so many prefill units leave."""
     return floor(target["units"] - prefill * target["prefill_gpus"] + LITTLE)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from inference_math.unit.asked import computed_tokens, seats_beside, verify_tokens, whole_prompt
+from inference_math.optimiser.load import decode_units
+from inference_math.unit.asked import computed_tokens, seats_beside, target_of, verify_tokens, whole_prompt
 from inference_math.unit.types import Asked, Row
 
 if TYPE_CHECKING:
@@ -81,6 +82,6 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         return told
     told["prefill units"] = row["prefill_units"]
     told["prefill " + tokens] = computed * together
-    told["decode units"] = asked["units"] - row["prefill_units"]
+    told["decode units"] = decode_units(target_of(asked), row["prefill_units"])
     told["decode " + seqs] = batch * together
     return told

@@ -12,7 +12,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import binomtest
 
-from inference_math.catalogue import GPUS
 from inference_math.unit import Unit
 from inference_math.unit.steps import unread
 from inference_math_book.colours import COLOURS
@@ -57,7 +56,7 @@ def queues(axes: Sequence[Axes], found: pd.DataFrame) -> pd.DataFrame:
 def split_gains(ax: Axes, found: pd.DataFrame) -> pd.DataFrame:
     """Draw the measured gain of splits over aggregated serving against the played one, as `predicted_split_gains`."""
     for number, (gpu, rows) in enumerate(found.groupby("gpu")):
-        colour, name = COLOURS[number], GPUS[str(gpu)].name
+        colour, name = COLOURS[number], str(gpu).upper()
         for part, style in (("score", "full"), ("choose", "none")):
             own = rows[rows["part"] == part]
             label = f"{name}, {'set aside' if part == 'score' else 'chosen by'}"
@@ -97,7 +96,9 @@ def reliability(ax: Axes, pairs: pd.DataFrame) -> pd.DataFrame:
         ax.vlines(at, table["low"], table["high"], color=COLOURS[number], linewidth=1.2)
         ax.plot(at, table["right"], _MARKS[number], color=COLOURS[number], label=how)
         for place, share, count in zip(at, table["right"], table["pairs"], strict=True):
-            ax.annotate(f"{count}", (place, share), xytext=(5, -9), textcoords="offset points", fontsize=8)
+            ax.annotate(
+                f"{count}", (place, share), xytext=(-18 if number else 6, -10), textcoords="offset points", fontsize=8
+            )
         tables.append(table.reset_index(drop=True))
     ax.plot([0.5, 1], [0.5, 1], color="gray", linewidth=0.9)
     ax.set(xlabel="said: chance that it is the better one", ylabel="right", ylim=(0, 1.05))

@@ -60,6 +60,7 @@ class Bench(TypedDict):
     count: int
     rate: float
     front: float
+    prefill: list[StepTimes]  # that of prefill units whose layout is their own; else none
     gaps: list[float]
     chances: list[float]
 
@@ -147,16 +148,18 @@ def bench_system(
     }  # fmt: skip
 
 
-def bench_pools(system: System, unit: UnitNumbers, n_in: float, units: list[int], pool_bw: float) -> System:
-    """Return the same in pools: so many units prefill and so many decode, each sending or taking `pool_bw` bytes/s.
+def bench_pools(
+    system: System, unit: UnitNumbers, prefill: UnitNumbers, n_in: float, units: list[int], pool_bw: float
+) -> System:
+    """Return the same in pools: so many units `prefill` and so many decode, a decode unit taking `pool_bw` bytes/s.
 
     A group of a prefill unit's GPUs computes prompts of its own, as many as have a step's tokens.
     """
-    other, groups = system.copy(), unit["layout"]["dp"] * unit["layout"]["pp"]
+    other, groups = system.copy(), prefill["layout"]["dp"] * prefill["layout"]["pp"]
     other["prefill_units"], other["decode_units"] = units[0], units[1]
     other["groups"] = groups
     other["budget"] = system["budget"] / unit["layout"]["dp"]
-    other["transfer"] = groups * kv_sent(unit, n_in) / n_in / pool_bw
+    other["transfer"] = groups * kv_sent(unit, n_in) / n_in / (pool_bw * prefill["gpus"] / unit["gpus"])
     return other
 
 
@@ -185,11 +188,12 @@ def bench_requests(asked: Bench) -> list[Request]:
     return found
 
 
-def bench_played(system: System, cost: StepTimes, requests: list[Request], users: int, front: float) -> Any:
+def bench_played(system: System, cost: StepTimes, asked: Bench, requests: list[Request]) -> Any:
     """Return what the client noted (`Noted`), and the seconds that it took."""
-    noted, client, count = Noted(), Client(requests, users, front), len(requests)
+    noted, client, count = Noted(), Client(requests, asked["users"], asked["front"]), len(requests)
     if system["prefill_units"] > 0:
-        return [noted, run_pools(system, cost, cost, client, noted, count)]
+        prefill = asked["prefill"][0] if len(asked["prefill"]) > 0 else cost
+        return [noted, run_pools(system, prefill, cost, client, noted, count)]
     return [noted, run_engine(engine_of(system, cost, noted), client, noted, count)]
 
 
@@ -202,7 +206,7 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
     requests at once.
     """
     users, count, together = asked["users"], asked["count"], asked["rate"] < inf
-    noted, seconds = bench_played(system, cost, bench_requests(asked), users, asked["front"])
+    noted, seconds = bench_played(system, cost, asked, bench_requests(asked))
     told: dict[str, Any] = {
         "ttft": bench_summary(noted.ttft),
         "tpot": bench_summary(noted.tpot),
@@ -235,7 +239,7 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
     admission["every"] = every
     other = system.copy()
     other["admission"] = admission
-    noted, seconds = bench_played(other, cost, bench_requests(asked), asked["users"], asked["front"])
+    noted, seconds = bench_played(other, cost, asked, bench_requests(asked))
     gaps = bench_gaps(noted.gaps)
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
 
@@ -270,7 +274,7 @@ def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
         if len(rows) > 0:
             one = rows[floor(chance * len(rows))]
         requests.append(Request(len(requests), 0.0, one[0], one[1], one[2]))
-    noted, _ = bench_played(system, cost, requests, users, asked["front"])
+    noted, _ = bench_played(system, cost, asked, requests)
     order = list(range(count))
     order.sort(key=lambda i: noted.sent[i])
     late = order[floor(users * floor(count / users / 3)) :]

@@ -18,7 +18,7 @@ from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
-from inference_math.optimiser.case import DRAWS, refuse_nodes
+from inference_math.optimiser.case import DRAWS, alike, refuse_nodes
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
@@ -255,23 +255,27 @@ class Benchmark:
             "count": self.prompts,
             "rate": self.rate,
             "front": front,
+            "prefill": [],
             "gaps": gaps,
             "chances": lengths,
         }
 
 
-def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Foreseen:
+def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: Unit | None = None) -> Foreseen:
     """Return what a benchmark of a unit will show.
 
     Parameters
     ----------
+    prefill
+        A unit of the prefill pool, where its layout is another than that of `unit`, which then decodes.
     front
         Seconds of a TTFT that no step takes, measured with one short request; None: as fitted to served points.
 
     Raises
     ------
     ValueError
-        For a `front` below 0, and a unit whose KV cache has no room for the longest request.
+        For a `front` below 0, a unit whose KV cache has no room for the longest request, and a `prefill` that is more
+        than another layout of the unit, or without pools.
 
     Examples
     --------
@@ -288,9 +292,14 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None) -> Forese
     habits = admission_of(habits_of(unit.engine, run.chunked))
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, 1)
+    if prefill is not None:
+        if run.pools is None:
+            raise ValueError("prefill must be left out without pools")
+        refuse_nodes(alike(unit, prefill))
+        asked["prefill"] = [Steps(prefill.near(work))]
     if run.pools is not None:
-        pool_bw = unit.gpus * as_link("link", run.link).of(unit.gpu)
-        system = bench_pools(system, unit.numbers, work.n_in, list(run.pools), pool_bw)
+        first, pool_bw = prefill or unit, unit.gpus * as_link("link", run.link).of(unit.gpu)
+        system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     at_once, users = told["in_flight"], 1.0 * asked["users"]

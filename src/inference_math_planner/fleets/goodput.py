@@ -150,8 +150,10 @@ def stored_of(n_in: int, alpha: float) -> int:
     return min(floor(alpha * n_in + 0.5), n_in - 1)
 
 
-def goodput(system: System, cost: StepTimes, requests: list[Request], tally: Tally) -> list[float]:
+def goodput(system: System, prefill: StepTimes, cost: StepTimes, requests: list[Request], tally: Tally) -> list[float]:
     """Return (score, mean TTFT, mean TPOT) of the requests that a tally counts, of those that a system serves.
+
+    `prefill` is what steps of prefill units take, of pools.
 
     The score is the share of them that keeps both limits over the share that must; for a share of 0, the smaller of
     limit over mean. Those that come later keep the system busy until the last is done. A hasty simulation ends when
@@ -159,7 +161,7 @@ def goodput(system: System, cost: StepTimes, requests: list[Request], tally: Tal
     """
     users = Client(requests, 0, 0.0)
     if system["prefill_units"] > 0:
-        run_pools(system, cost, cost, users, tally, tally.wanted)
+        run_pools(system, prefill, cost, users, tally, tally.wanted)
     elif system["engines"] > 1:
         run_balanced(system, cost, users, tally, tally.wanted)
     else:

@@ -11,7 +11,7 @@ from math import ceil, floor, inf, log, log1p
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads, mean
 from inference_math.optimiser.draws import fixed, median
-from inference_math.optimiser.load import loaded, pools_rate, settings_row
+from inference_math.optimiser.load import LITTLE, decode_units, loaded, pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
@@ -22,6 +22,7 @@ from inference_math.unit.asked import (
     computed_tokens,
     fresh_share,
     places,
+    prefill_unit,
     seats_beside,
     sent_bytes,
     target_of,
@@ -38,7 +39,7 @@ from inference_math.unit.steps import (
     stored_tokens,
     unit_terms,
 )
-from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
+from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts, UnitNumbers
 from inference_math_planner import laws
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
@@ -87,10 +88,9 @@ STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
 
-def ranks_of(asked: Asked) -> int:
+def ranks_of(unit: UnitNumbers) -> int:
     """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
-    layout = asked["unit"]["layout"]
-    return layout["dp"] * layout["pp"]
+    return unit["layout"]["dp"] * unit["layout"]["pp"]
 
 
 def of_units(asked: Asked, units: int) -> Asked:
@@ -147,8 +147,8 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
             found.append(seated(row, batch))
         return found
     if name == "disaggregated":
-        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(asked) - 1e-6)
-        for prefill in range(1, asked["units"], max(1, floor(asked["units"] / SPLITS))):
+        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
+        for prefill in range(1, most_prefill(asked) + 1, max(1, floor(asked["units"] / SPLITS))):
             found.append(seated(changed(asked, row, chunk, prefill), seats[len(seats) - 1]))
         return found
     whole = max(n_in, row["chunk"])
@@ -164,6 +164,11 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     return found
 
 
+def most_prefill(asked: Asked) -> int:
+    """Return the most prefill units that leave one to decode."""
+    return floor((asked["units"] - 1) * asked["unit"]["gpus"] / prefill_unit(asked)["gpus"] + LITTLE)
+
+
 def seated(row: Row, batch: float) -> Row:
     """Return a row with so many places for decodes."""
     other = row.copy()
@@ -177,7 +182,7 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     Of pools each group of a unit's GPUs has them. No more decode beside chunks than these replace when they finish,
     whatever places there are.
     """
-    chunk = row["chunk"] * ranks_of(asked) if name == "disaggregated" else row["chunk"]
+    chunk = row["chunk"] * ranks_of(prefill_unit(asked)) if name == "disaggregated" else row["chunk"]
     own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "disaggregated":
         return pools_rate(target, one, own, row["prefill_units"]) * asked["units"]
@@ -190,8 +195,8 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
     """Return an architecture's row as what the simulator runs."""
-    unit, work = asked["unit"], asked["work"]
-    ranks = ranks_of(asked)
+    unit, work, first = asked["unit"], asked["work"], prefill_unit(asked)
+    ranks = ranks_of(first)
     n_in, batch = work["n_in"], ceil(row["batch"])
     cached = stored_tokens(n_in, work["alpha"])
     # What is written waits with what is loaded: of recorded requests as much with each stored token.
@@ -207,8 +212,9 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         most = seats_beside(asked, row, 1)
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
-        "prefill_units": floor(prefill), "groups": ranks, "decode_units": floor(asked["units"] - prefill),
-        "transfer": ranks * sent_bytes(asked) / n_in / asked["pool_bw"], "budget": budget, "max_batch": most,
+        "prefill_units": floor(prefill), "groups": ranks, "decode_units": decode_units(target_of(asked), prefill),
+        "transfer": ranks * sent_bytes(asked) / n_in / (asked["pool_bw"] * first["gpus"] / unit["gpus"]),
+        "budget": budget, "max_batch": most,
         "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
         "grows": asked["engine"]["kv_grows"], "load": waits,
         "gives": unit["gives"], "brings": verify_tokens(asked), "admission": AT_ONCE,
@@ -229,6 +235,13 @@ def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pac
     unit, work = asked["unit"], asked["work"]
     room = BEYOND * kv_pooled(unit, work["n_in"] + work["n_out"], asked["engine"]["windows"])
     return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
+
+
+def prefill_pace(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
+    """Return the steps of a unit of the prefill pool."""
+    own = asked.copy()
+    own["unit"] = prefill_unit(asked)
+    return pace_of(own, found, factors)
 
 
 def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
@@ -303,7 +316,7 @@ def played(
         requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
     differ(asked, requests, drawn["lengths"], place)
     tally = Tally(asked["ttft"], asked["tpot"], under["front"], since, since + MEASURED, drawn["share"], enough > 0)
-    return goodput(system, pace, requests, tally)
+    return goodput(system, under["prefill"], pace, requests, tally)
 
 
 def usually_under_way(asked: Asked, system: System, pace: StepTimes, rate: float) -> float:

@@ -20,10 +20,11 @@ from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.draws import median
+from inference_math.optimiser.load import decode_units
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.engine import Request
-from inference_math.unit.asked import sent_bytes
+from inference_math.unit.asked import sent_bytes, target_of
 from inference_math.unit.types import Row
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
@@ -399,7 +400,9 @@ def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Ask
     sold = float(one["sold"])
     plain = case.asked
     behind = 1 if name == "disaggregated" else units
-    decoding = (units - row["prefill_units"]) * replicas if name == "disaggregated" else np.nan
+    decoding = np.nan
+    if name == "disaggregated":
+        decoding = decode_units(target_of(plain), row["prefill_units"]) * replicas
     return Fleet(
         name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
         _three(one["ttft"]), _three(one["tpot"]), one["kept"],
@@ -487,11 +490,14 @@ class _Host:
         pairs = found.pairs
         self.places = queues.representative(self.case.asked, self._solved["costs"])
         costs = self._solved["costs"]
-        paces = [queues.pace_of(self.case.asked, *pairs[i]) for i in self.places]
+        own = self.case.asked
         self._draws: list[Draw] = [
-            {"pace": pace, "front": costs[i]["front"], "place": place}
-            for place, (i, pace) in enumerate(zip(self.places, paces, strict=True))
-        ]
+            {
+                "pace": queues.pace_of(own, *pairs[i]), "prefill": queues.prefill_pace(own, *pairs[i]),
+                "front": costs[i]["front"], "place": place,
+            }
+            for place, i in enumerate(self.places)
+        ]  # fmt: skip
         self._drawn: Drawn = {
             "gaps": asked.gaps,
             "cv": asked.cv_arrivals,
@@ -535,7 +541,8 @@ class _Host:
         requests = _part(self._asked.trace, rate)
         queues.differ(case.asked, requests, self._asked.lengths, place)
         limits = case.sla.ttft, case.sla.tpot, draw["front"]
-        return goodput(system, draw["pace"], requests, Tally(*limits, 0, len(requests), self._asked.share, enough > 0))
+        tally = Tally(*limits, 0, len(requests), self._asked.share, enough > 0)
+        return goodput(system, draw["prefill"], draw["pace"], requests, tally)
 
 
 def _rate(traffic: float | Trace) -> float:

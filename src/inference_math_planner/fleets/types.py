@@ -118,6 +118,7 @@ class Draw(TypedDict):
     """A draw of the calibration: seconds of steps, of each TTFT beside them, and the place of its arrivals."""
 
     pace: StepTimes
+    prefill: StepTimes  # of a unit of the prefill pool
     front: float
     place: int
 

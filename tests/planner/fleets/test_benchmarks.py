@@ -149,11 +149,24 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
     """By hand: one user, two prompts at once, one later."""
     cost = simulate.StepCost(t_w=1.0, prompt=0.5)
     requests = [Request(i, time, 10, 3, 0) for i, time in enumerate((0.0, 0.1, 20.0))]
-    noted, seconds = bench.bench_played(system_of(simulate.Chunked(100), None), timed(cost), requests, 1, 0.0)
+    asked = {"users": 1, "front": 0.0, "prefill": []}
+    noted, seconds = bench.bench_played(system_of(simulate.Chunked(100), None), timed(cost), asked, requests)
     assert noted.sent == [0.0, 3.5, 20.0]
     assert noted.ttft == [1.5, 1.5, 1.5]
     assert noted.tpot == [1.0, 1.0, 1.0]
     assert seconds == 23.5
+
+
+def test_a_prefill_pool_in_its_own_layout():
+    """More GPUs of a prefill unit bring the first token sooner, and no other one."""
+    two = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")
+    run = Benchmark(2200, 170, prompts=40, concurrency=4, pools=(1, 1))
+    plain, own = foresee(two, run), foresee(two, run, prefill=two.resized(tp=8))
+    assert own.table.loc["TTFT", "P50"] < 0.6 * plain.table.loc["TTFT", "P50"]
+    assert own.table.loc["TPOT", "P50"] == pytest.approx(plain.table.loc["TPOT", "P50"], rel=0.2)
+    for more, wrong in (({}, two.resized(weights="bf16", tp=4)), ({"pools": None}, two.resized(tp=8))):
+        with pytest.raises(ValueError, match="prefill must be"):
+            foresee(two, replace(run, **more), prefill=wrong)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_share_is_that_of_the_full_simulation(scheduler, rate):
     requests = drawn(rate)
     rows = replayed(requests, scheduler).sort_values("arrival")
     good = (rows["ttft"] <= LIMITS[0]) & ~(rows["tpot"] > LIMITS[1])
-    asked = system_of(scheduler, None), timed(COST), requests
+    asked = system_of(scheduler, None), timed(COST), timed(COST), requests
     score, ttft, tpot = goodput(*asked, Tally(*LIMITS, 0.0, 0, 400, 0.9, False))
     assert score == pytest.approx(good.mean() / 0.9)
     assert ttft == pytest.approx(rows["ttft"].mean())
@@ -50,7 +50,7 @@ def test_the_share_is_that_of_the_full_simulation(scheduler, rate):
 def test_who_is_hasty_knows_the_same_of_the_promise(rate, share):
     system, requests = system_of(SCHEDULERS[0], None), drawn(rate)
     tallies = [Tally(*LIMITS, 0.0, 0, 400, share, haste) for haste in (False, True)]
-    whole, hasty = (goodput(system, timed(COST), requests, tally)[0] for tally in tallies)
+    whole, hasty = (goodput(system, timed(COST), timed(COST), requests, tally)[0] for tally in tallies)
     assert (hasty >= 1) == (whole >= 1)
     assert hasty == whole if whole >= 1 else hasty <= whole
 
@@ -59,7 +59,7 @@ def test_who_is_hasty_knows_the_same_of_the_promise(rate, share):
 def test_means_are_kept_by_the_smaller_of_limit_over_mean(rate):
     system, requests = system_of(SCHEDULERS[0], None), drawn(rate)
     for haste in (False, True):
-        score, ttft, tpot = goodput(system, timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, 0.0, haste))
+        score, ttft, tpot = goodput(system, timed(COST), timed(COST), requests, Tally(*LIMITS, 0.0, 0, 400, 0.0, haste))
         assert score == pytest.approx(min(LIMITS[0] / ttft, LIMITS[1] / tpot))
 
 
@@ -81,5 +81,6 @@ def test_one_that_misses_counts_as_one():
     """A long prompt among twenty: it and nobody else is late."""
     requests = [Request(i, float(i), 100, 2, 0) for i in range(20)]
     requests[15] = Request(15, 15.0, 100_000, 2, 0)
-    score, *_ = goodput(system_of(SCHEDULERS[0], None), timed(COST), requests, Tally(*LIMITS, 0.0, 0, 20, 1.0, False))
+    tally = Tally(*LIMITS, 0.0, 0, 20, 1.0, False)
+    score, *_ = goodput(system_of(SCHEDULERS[0], None), timed(COST), timed(COST), requests, tally)
     assert score == pytest.approx(0.95)

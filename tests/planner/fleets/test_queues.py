@@ -145,7 +145,7 @@ def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
     requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
-    return goodput(system, pace, requests, Tally(0.6, 0.04, 0.0, since, until, 0.9, False)), (asked, system, pace)
+    return goodput(system, pace, pace, requests, Tally(0.6, 0.04, 0.0, since, until, 0.9, False)), (asked, system, pace)
 
 
 def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
@@ -176,7 +176,7 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     assert queues.usually_under_way(asked, system, pace, 1.6) > 60
     gaps, lengths = chances(0, 1.0)
     drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    given = (asked, system, {"pace": pace, "front": 0.0, "place": 0}, drawn, 1.6, 1.0, 0.0)
+    given = (asked, system, {"pace": pace, "prefill": pace, "front": 0.0, "place": 0}, drawn, 1.6, 1.0, 0.0)
     usual = queues.played(*given)[2]
     assert usual == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)

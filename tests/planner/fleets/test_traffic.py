@@ -42,7 +42,8 @@ def played(found, one, rate, seed=0, share=0.9):
     system = queues.system_for(case, one.architecture, one.row)
     paces = [queues.pace_of(case, *pair) for pair in found.pairs]
     fronts = [answers.under(case, *pair)["front"] for pair in found.pairs]
-    draws = [{"pace": pace, "front": front, "place": 0} for pace, front in zip(paces, fronts, strict=True)]
+    each = zip(paces, fronts, strict=True)
+    draws = [{"pace": pace, "prefill": pace, "front": front, "place": 0} for pace, front in each]
     return [queues.played(case, system, draw, drawn_of(seed, share), rate, 1.0, 0.0) for draw in draws]
 
 
@@ -382,7 +383,8 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
     system = queues.system_for(queues.of_units(case.asked, 1), "chunked", row_of(case, "chunked"))
-    draw, told = {"pace": queues.pace_of(case.asked, *case.pairs(0)[0]), "front": 0.0, "place": 0}, []
+    pace = queues.pace_of(case.asked, *case.pairs(0)[0])
+    draw, told = {"pace": pace, "prefill": pace, "front": 0.0, "place": 0}, []
     for sd in (0.0, 0.15):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
         told.append(queues.played(case.asked, system, draw, drawn_of(), 5.5, 1.0, 0.0))
