@@ -281,7 +281,9 @@
       looked.push(math.tokens_of(asked, math.solve(asked, draws(one).filter((_, i) => i % data.looked === 0))));
       yield;
     }
-    const near = looked.some((tokens) => math.median(tokens) > 0) ? math.layouts_near(looked) : [tried.length - 1];
+    const missed = (one) => math.excess(question(one), math.under(question(one), coefficients(one), [1, 1, 0]));
+    const least = (each) => each.indexOf(Math.min(...each));
+    const near = looked.some((tokens) => math.median(tokens) > 0) ? math.layouts_near(looked) : [least(tried.map(missed))];
     const found = [];
     for (const i of near) { found.push(decided(tried[i])); yield; }
     const { order } = math.layouts_ranked(found.map((one) => math.tokens_of(one.asked, one.solved)), found.map((one) => one.asked.unit.gpus));

@@ -471,9 +471,7 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
             yield tp, precision, other
 
 
-def record_of(
-    found: Plan, *, stores: bool = True, runner_up: bool = True, ways: Sequence[str] | None = None
-) -> Record:
+def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True, ways: Sequence[str] | None = None) -> Record:
     """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time.
 
     `ways` say what would meet limits that are missed; None: what `Plan.advice` says.

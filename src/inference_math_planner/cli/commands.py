@@ -23,7 +23,7 @@ from inference_math.catalogue import Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, joined, link
-from inference_math.catalogue.tiers import Tier, as_tier
+from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
@@ -51,7 +51,7 @@ from inference_math_planner import (
     size,
 )
 from inference_math_planner.answers import text
-from inference_math_planner.cli import ways
+from inference_math_planner.cli import brief, ways
 from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
@@ -61,7 +61,7 @@ from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
 
 if TYPE_CHECKING:
-    from inference_math_planner import Ladder
+    from inference_math_planner import Foreseen, Ladder
 
 __all__ = ["main"]
 
@@ -227,9 +227,8 @@ def _put_sessions(options: argparse.Namespace) -> None:
     units = _units(options, unit)
     found = _sessions(options, unit, units)
     options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
-    most = max(range(len(found.shares)), key=lambda k: found.shares[k])
-    if most and found.shares[most] > 0:
-        options.tier = str(found.tiers["tier"].iloc[most])
+    if (tier := brief.tier_of(found)) is not None:
+        options.tier = tier
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
@@ -469,8 +468,18 @@ def _benchmark(options: argparse.Namespace) -> int:
         print("\n".join([shown.to_string(index=False), *map(say, said)]))
         return 0
     found = foresee(unit, run, front=options.front)
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    _print(found, brief.bench_lines(found), options)
     return 0
+
+
+def _print(found: Foreseen | Ladder, lines: Sequence[str], options: argparse.Namespace) -> None:
+    """Print an answer as JSON, or in a few lines and if it shall be full, its table and all notes."""
+    if options.json:
+        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        return
+    print("\n".join(lines))
+    if options.full:
+        print(f"\n{found}")
 
 
 def _asked_benchmark(options: argparse.Namespace) -> Benchmark:
@@ -495,13 +504,15 @@ def _store(options: argparse.Namespace) -> int:
         raise ValueError("--ttft and --tpot must be given together")
     sla = None if options.ttft is None else SLA(options.ttft, options.tpot)
     found = _sessions(options, _unit(options), options.units, sla)
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    _print(found, brief.store_lines(found, options), options)
     return 0
 
 
 def _in_gb(option: str, named: str) -> tuple[str, float]:
     """Return a tier's name and bytes from NAME=GB."""
     name, _, size = named.partition("=")
+    if size:
+        as_one_of(option, name, tiers())
     try:
         return name, 1e9 * as_number(option, float(size), ANY_POSITIVE)
     except ValueError:

@@ -269,6 +269,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     bench.add_argument(
         "--cadences", action="store_true", help="compare prompts at every step with prompts at every N-th step alone"
     )
+    bench.add_argument("--full", action="store_true", help="print the table and all notes, too")
     bench.add_argument("--json", action="store_true", help="print all as JSON")
     bench.set_defaults(run=runs["benchmark"])
 
@@ -279,6 +280,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     store.add_argument("--units", type=int, default=1, help="that serve them and share the store (default 1)")
     store.add_argument("--ttft", type=float, help="limit on its mean in seconds, to count the users that keep it")
     store.add_argument("--tpot", type=float, help="limit on its mean in seconds, with --ttft")
+    store.add_argument("--full", action="store_true", help="print the table and all notes, too")
     store.add_argument("--json", action="store_true", help="print all as JSON")
     store.set_defaults(run=runs["store"])
 

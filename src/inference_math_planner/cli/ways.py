@@ -15,7 +15,7 @@ from inference_math import catalogue
 from inference_math.catalogue import Gpu
 from inference_math.unit.types import Part
 
-__all__ = ["LONGEST_LIMITS", "Tries", "would"]
+__all__ = ["LONGEST_LIMITS", "Tries", "as_flags", "round_up", "would"]
 
 Change = Mapping[str, str | int | float]
 Tried = Callable[[Namespace], bool]
@@ -47,12 +47,16 @@ def would(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change
     them if nothing else would do.
     """
     found = list(islice(_answering(options, tries, weights, fixes), FEW))
-    each = [" ".join(f"--{name} {_told(value)}" for name, value in one.items()) for one in found]
-    return {"key": "ways.would" if each else "ways.none", "each": each}
+    return {"key": "ways.would" if found else "ways.none", "each": [as_flags(one) for one in found]}
 
 
-def _told(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+def as_flags(told: Change) -> str:
+    """Return options as one types them.
+
+    >>> as_flags({"gpu": "b200", "ttft": 2.0})
+    '--gpu b200 --ttft 2'
+    """
+    return " ".join(f"--{name} {value if isinstance(value, str) else f'{value:g}'}" for name, value in told.items())
 
 
 def _answering(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change] | None) -> Iterator[Change]:

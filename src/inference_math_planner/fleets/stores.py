@@ -128,7 +128,6 @@ class Ladder:
         if rows["kept"].notna().all():
             shown["within limits"] = rows["kept"].map(digits)
             said.append(say({"key": "ladder.limits"}))
-        said.append(say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"}))
         return "\n".join([*said, "", shown.to_string(index=False), say({"key": "ladder.columns"})])
 
 
