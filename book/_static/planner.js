@@ -198,7 +198,7 @@
     const told = order.filter((i) => found[i].never !== data.guessed);
     const said = say(math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => cost(one)[0]].map((of) => told.map((i) => of(found[i])))));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
-    table("planner-gpus", ["GPU", "stands on", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
+    table("planner-gpus", ["GPU", "numbers are", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
         const one = found[i];
         if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];

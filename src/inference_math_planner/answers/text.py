@@ -248,7 +248,11 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
     cells |= {"best in": f"{one.best_in:.0%}", "less than the most": f"{one.expected_loss:.0%}"}
-    cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
+    cells |= {
+        "TTFT (ms)": _three(one.ttft, 1e3),
+        "TPOT (ms)": _three(one.tpot, 1e3),
+        "keeps limits in": f"{one.kept:.0%}",
+    }
     return cells
 
 
@@ -257,7 +261,7 @@ def gpus_table(record: Record) -> pd.DataFrame:
     titles = {"rate": "requests/s of a GPU", "ratio": "as many of yours", "break_even": "break-even (USD/hour)"}
     titles |= {"usd_per_million": "USD per million output tokens"}
     rows = [
-        {"GPU": one.gpu, "stands on": one.standing, "architecture": one.architecture}
+        {"GPU": one.gpu, "numbers are": one.standing, "architecture": one.architecture}
         | {title: _ends(one, name) for name, title in titles.items()}
         | {"price (USD/hour)": cell(one.price)}
         for one in record.gpus
@@ -401,7 +405,15 @@ def _heading(record: Record) -> list[str]:
     work, store = record.workload, record.answer.store
     sent = f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
     place = "" if store in (None, "hbm") else f" from {store}"
-    return [f"{record.unit}; {record.calibration} coefficients", f"{sent}{place}; {_promised(record.sla)}"]
+    fitted = _FITTED.get(record.calibration, "coefficients fitted to your own runs")
+    return [f"{record.unit}; {fitted}", f"{sent}{place}; {_promised(record.sla)}"]
+
+
+_FITTED = {
+    "datasheet": "the datasheet's rates as they are",
+    "served": "coefficients fitted to measurements of served models",
+    "zero-shot": "coefficients fitted to single operators, measured on an H100",
+}
 
 
 def _promised(sla: SLA) -> str:

@@ -9,6 +9,7 @@ from math import ceil, floor, inf, isfinite
 from inference_math.evidence.sentences import say
 from inference_math.unit.types import Part
 from inference_math_planner import Foreseen, Ladder
+from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
 from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
 from inference_math_planner.fleets.bench import CLOSE
@@ -25,7 +26,7 @@ _UNIT = {
 
 def store_lines(found: Ladder, options: Namespace) -> list[str]:
     """Return whose sessions these are, how big a store must be, what each tier brings, what to mind, and a plan."""
-    rows = found.tiers.to_dict("records")
+    rows = rows_of(found.tiers)
     shown = rows if len(rows) < 3 else [rows[0], rows[-1]]
     said = [*found.head, *(say(_tier_said(row, k > 0)) for k, row in enumerate(shown))]
     if rows[-1]["full"]:
@@ -91,7 +92,7 @@ def bench_lines(found: Foreseen) -> list[str]:
         ("TTFT", "brief.ttft", "ttft"), ("TPOT", "brief.tpot", ""), ("ITL", "brief.gap", ""),
         ("latency", "brief.latency", "e2e"),
     ):  # fmt: skip
-        mean, half, most, rare = (float(one) for one in found.table.loc[name])
+        mean, half, most, rare = found.table.loc[name].astype(float)
         if not isfinite(mean):  # answers of one token have no gaps
             continue
         ends = [mean * one for one in found.spread.get(spread, ())]

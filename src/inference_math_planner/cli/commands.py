@@ -52,7 +52,7 @@ from inference_math_planner import (
 )
 from inference_math_planner.answers import text
 from inference_math_planner.cli import brief, ways
-from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
+from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser, unknown
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
@@ -74,6 +74,8 @@ _IDLE: dict[tuple[str, ...], dict[str, object]] = {
     ("rate", "have"): {"bursts": 1.0, "seed": 0},
     ("drafts",): {"accepted": ACCEPTED},
 }  # fmt: skip
+_SMALL = "tp must be at least"  # begins an error of too few GPUs for the weights
+_MENDED = (_SMALL, "weights must be bf16 on")  # and of a precision that a GPU has not: other set-ups mend these
 _PLACES = ("page", "runs", "table")  # files that are named without an option
 _GB_PER_S = Interval(1e-3, 1e6)  # that a GPU moves
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
@@ -93,9 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given and given[0] in BENCH and not entry_points(group=GROUP, name=given[0]):
         print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
         return 2
-    options = parser(given[0] if given else "", RUNS).parse_args(given)
+    options, strange = parser(given[0] if given else "", RUNS).parse_known_args(given)
     options.noted = []
     try:
+        if strange:
+            raise ValueError(unknown(strange[0], given[0], options.takes))
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
@@ -150,7 +154,8 @@ def _plan(options: argparse.Namespace) -> int:
     try:
         sized = _sized_by(options, work, mixed)
     except _NoRoomError as none:
-        raise ValueError("; ".join([str(none), *_ways(options, work, mixed, none.weights, none.fixes)])) from None
+        told = _ways(options, work, mixed, none.weights, none.fixes) if none.weights else []
+        raise ValueError("; ".join([str(none), *told])) from None
     found, tried, many = sized.plan, sized.tried, sized.fleet
     for name in long:
         _note(options, f"limits are in seconds; --{name} {getattr(options, name):g} s is long")
@@ -316,6 +321,8 @@ def _case(options: argparse.Namespace, work: Workload) -> tuple[Case, int]:
     try:
         unit, named = _laid_out(options)
     except ValueError as error:
+        if not str(error).startswith(_MENDED):  # an unknown name, which it names itself
+            raise
         raise _NoRoomError(flagged(str(error), "plan"), options.weights or _model(options.model).stored) from None
     if options.drafts or options.accepted != ACCEPTED:
         unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
@@ -390,7 +397,7 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
             return _unit(options, tp=tp, pp=stages), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
-    raise refused[0]
+    raise next((one for one in refused if not str(one).startswith(_SMALL)), refused[0])
 
 
 def _refuse_few(unit: Unit, most: int, option: str, memory: float) -> None:
@@ -620,11 +627,22 @@ def _unit(options: argparse.Namespace, **layout: int) -> Unit:
 
 
 def _model(name: str) -> Model:
-    return Model.from_config(name, Path(name).stem) if name.endswith(".json") else catalogue.model(name)
+    if name.endswith(".json"):
+        return Model.from_config(name, Path(name).stem)
+    try:
+        return catalogue.model(name)
+    except ValueError as error:
+        raise ValueError(f"{error}; of any other model its config.json does: --model config.json") from None
 
 
 def _gpu(name: str) -> Gpu:
-    return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
+    if name.endswith(".toml"):
+        return Gpu.from_toml(name)
+    try:
+        return catalogue.gpu(name.lower())
+    except ValueError as error:
+        rates = "bf16_flops, hbm_bw, hbm_bytes, link_bw and pcie_bw"
+        raise ValueError(f"{error}; of any other GPU a file with its {rates} does: --gpu mine.toml") from None
 
 
 RUNS = {

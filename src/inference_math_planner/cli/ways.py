@@ -47,7 +47,11 @@ def would(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change
     them if nothing else would do.
     """
     found = list(islice(_answering(options, tries, weights, fixes), FEW))
-    return {"key": "ways.would" if found else "ways.none", "each": [as_flags(one) for one in found]}
+    return {
+        "key": "ways.would" if found else "ways.none",
+        "many": len(found) > 1,
+        "each": [as_flags(one) for one in found],
+    }
 
 
 def as_flags(told: Change) -> str:

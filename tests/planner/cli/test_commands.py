@@ -130,13 +130,37 @@ def test_other_gpus_are_compared_at_their_prices(capsys):
 
 
 def test_an_impossible_sla_is_exit_status_1(capsys):
-    assert "add one of these" in said(capsys, *ASKED, *split("--ttft 0.1 --tpot 0.01"), status=1).out
+    assert "To get an answer, add " in said(capsys, *ASKED, *split("--ttft 0.1 --tpot 0.01"), status=1).out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("--promt 2200", "--promt is no option of plan; did you mean --prompt?"),
+        ("--zzz 2200", "--zzz is no option of plan: inference-math plan --help lists them"),
+        ("--ttft 400ms", "--ttft must be a number of seconds, not '400ms'"),
+        ("--tp two", "--tp must be a whole number, not 'two'"),
+        ("--quantile p99", "--quantile must be a share of the requests, for example 0.9, or means, not 'p99'"),
+    ],
+)
+def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
+    try:
+        status = main([*ASKED, *more.split()])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error: {words}")
+    assert len(printed.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("command", "more", "words"),
     [
         (ASKED, "--model llama-9", "--model must be one of"),
+        (ASKED, "--gpu H100", "--gpu must be one of h100-sxm"),
+        (FREE, "--ttft 1 --tpot 0.04 --engine vlm", "--engine must be one of vllm"),
+        ([*STORE, *SESSIONS], "--tiers ssd=9", "--tiers must be one of hbm, dram"),
         (ASKED, "--lengths azure-code", "--prompt and --output must be left out"),
         (["plan", *UNIT, *SENT[4:]], "--lengths geometric", "--prompt and --output must be given"),
         (["plan", *UNIT, *SENT[4:]], "--lengths azure", "--lengths must be one of fixed, geometric, azure-code"),

@@ -342,9 +342,7 @@ def test_what_does_not_fit_is_told_with_what_would(model, words):
 
 def ways(said):
     """Return the options that a refusal says to add."""
-    return re.search(r"[Tt]o get an answer, add one of these to the command, .*: (--[^.]*(?:\.\d[^.]*)*)", said)[
-        1
-    ].split(" or ")
+    return re.search(r"[Tt]o get an answer, add .* tried: (--.*?)\.?$", said, re.M)[1].split(" or ")
 
 
 def test_a_unit_of_the_gpus_or_the_precision_that_an_error_names_holds_the_model():
