@@ -128,7 +128,12 @@ def card_lines(record: Record) -> list[str]:
 
 def _first_caution(record: Record) -> str:
     """Return what must not be missed, "" if nothing: a store that does not pay, a request longer than the model's."""
-    return next(iter((*record.advice, *(one for one in record.outside if _LONGER in one))), "")
+    return next(iter((*record.advice, *_longer(record))), "")
+
+
+def _longer(record: Record) -> list[str]:
+    """Return that a request is longer than what the model was made for, where it is."""
+    return [one for one in record.outside if _LONGER in one]
 
 
 def _metered(one: Metered, ranged: bool) -> str:
@@ -214,8 +219,8 @@ def _in_markdown(block: _Block) -> str:
 def as_short(record: Record) -> str:
     """Return the card in at most nine lines, the last of which says what is next."""
     if not record.feasible:
-        none = sentence(f"{record.card.headline}; the times are those of {record.unit}")
-        return "\n".join([none, *map(sentence, record.advice)])
+        none = f"{record.card.headline}: the nearest unit is {record.unit}"
+        return "\n".join(map(sentence, [none, *_longer(record), *record.advice]))
     options = "--commands FILE writes the commands, and --full prints why"
     return "\n".join([*card_lines(record), f"Next, {record.card.next}; {options}."])
 
@@ -345,7 +350,7 @@ def headline(answer: Answer) -> str:
 def start(record: Record) -> str:
     """Return the settings to start one unit of the best architecture with."""
     best = record.one_unit[0]
-    return f"Start {started(best.options)}, which keeps the limits in {best.kept:.0%} of the draws"
+    return f"Start with (keeps the SLA in {best.kept:.0%} of the draws): {', '.join(best.options)}"
 
 
 def started(options: Iterable[str], what: str = "it") -> str:

@@ -92,7 +92,7 @@ def bench_lines(found: Foreseen) -> list[str]:
         ("TTFT", "brief.ttft", "ttft"), ("TPOT", "brief.tpot", ""), ("ITL", "brief.gap", ""),
         ("latency", "brief.latency", "e2e"),
     ):  # fmt: skip
-        mean, half, most, rare = found.table.loc[name].astype(float)
+        mean, half, most, rare = map(float, found.table.loc[name].to_numpy())
         if not isfinite(mean):  # answers of one token have no gaps
             continue
         ends = [mean * one for one in found.spread.get(spread, ())]

@@ -75,8 +75,8 @@ def _answering(options: Namespace, tries: Tries, weights: str, fixes: Sequence[C
         if found and left <= LAST:
             return
         for change in kind:
-            one = changed(options, change)
-            if tries.works(one) and tries.answers(one):
+            other = changed(options, change)
+            if tries.works(other) and tries.answers(other):
                 found = True
                 yield change
                 break
@@ -89,7 +89,8 @@ def _answering(options: Namespace, tries: Tries, weights: str, fixes: Sequence[C
 def _looser_still(options: Namespace, change: Change, answers: Tried) -> Iterator[Change]:
     """Yield a change of limits, loosened on until the whole question has an answer: queues take some of them."""
     for factor in LOOSENED:
-        limits = {one: round_up(factor * float(change[one])) for one in LONGEST_LIMITS if one in change}
+        at = {one: round_up(factor * float(change[one])) for one in LONGEST_LIMITS if one in change}
+        limits = {one: min(limit, LONGEST_LIMITS[one]) for one, limit in at.items()}
         if answers(changed(options, {**change, **limits})):
             yield {**change, **limits}
             return

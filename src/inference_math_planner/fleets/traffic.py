@@ -297,7 +297,7 @@ def _chosen(
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
-        raise NoFleetError(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
+        raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places), found.case.doubts)
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]

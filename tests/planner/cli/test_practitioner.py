@@ -392,4 +392,4 @@ def test_a_refusal_names_the_times_of_the_best_layout_that_was_searched():
         for more in ("", " --tp 4", " --tp 8")
     }
     assert seen[""] == min(seen.values())
-    assert "the times are those of llama-3-70b (bf16, KV bf16) on 8 x l40s" in ran(command)[1]
+    assert "the nearest unit is llama-3-70b (bf16, KV bf16) on 8 x l40s" in ran(command)[1]
