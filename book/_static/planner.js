@@ -197,7 +197,7 @@
     const told = order.filter((i) => found[i].never !== data.guessed);
     const said = say(math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => cost(one)[0]].map((of) => told.map((i) => of(found[i])))));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
-    table("planner-gpus", ["GPU", "stands on", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
+    table("planner-gpus", ["GPU", "numbers are", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
         const one = found[i];
         if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];
@@ -280,7 +280,9 @@
       looked.push(math.tokens_of(asked, math.solve(asked, draws(one).filter((_, i) => i % data.looked === 0))));
       yield;
     }
-    const near = looked.some((tokens) => math.median(tokens) > 0) ? math.layouts_near(looked) : [tried.length - 1];
+    const missed = (one) => math.excess(question(one), math.under(question(one), coefficients(one), [1, 1, 0]));
+    const least = (each) => each.indexOf(Math.min(...each));
+    const near = looked.some((tokens) => math.median(tokens) > 0) ? math.layouts_near(looked) : [least(tried.map(missed))];
     const found = [];
     for (const i of near) { found.push(decided(tried[i])); yield; }
     const { order } = math.layouts_ranked(found.map((one) => math.tokens_of(one.asked, one.solved)), found.map((one) => one.asked.unit.gpus));

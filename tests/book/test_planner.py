@@ -417,4 +417,4 @@ def test_what_starts_the_answer_is_a_click_away(page):
 def test_a_gpu_that_was_never_served_has_a_range_and_no_evidence_of_another(page):
     set_to(page, goal="unit", gpu="l40s", tp="4", ttft="2000")
     assert "–" in page.locator("#card-value").text_content()
-    assert page.locator("#card-evidence").text_content().startswith("No served point")
+    assert page.locator("#card-evidence").text_content().startswith("No measurement")

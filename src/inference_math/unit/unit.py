@@ -33,6 +33,7 @@ from inference_math.evidence.checks import (
     as_one_of,
     as_whole,
 )
+from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
@@ -541,5 +542,7 @@ def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int],
         least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
         raise ValueError(
             f"tp must be at least {least:g} for {model.name} in {weights} on {gpu.name} at {memory:.0%} of its memory, "
-            f"not {tp * pp}" + (f" (with dp {dp}, whose groups hold copies of attention)" if dp > 1 else "")
+            f"not {tp * pp}"
+            + (f" (with dp {dp}, whose groups hold copies of attention)" if dp > 1 else "")
+            + f": weights of {digits(needed / 1e9)} GB, room for {digits(room / 1e9)} GB"
         )

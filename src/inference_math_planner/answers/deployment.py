@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,7 @@ from inference_math_planner.answers.record import Answer, Record, carded, rows_o
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
 
-__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "plan", "record_of"]
+__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "may_meet", "plan", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,16 @@ class Plan:
         return {name: _start(self, name, float(rates[name])) for name in self.order if self.best and rates[name] > 0}
 
     @cached_property
+    def missed(self) -> tuple[str, ...]:
+        """Why a store is slower than computing; where the SLA cannot be met, by how much."""
+        case, costs = self.case, under(self.case)
+        slow = notes.slow_store(case.asked, costs, _whole(case))
+        return tuple(map(say, [*slow, *([] if self.best else notes.missed(case.asked, costs))]))
+
+    @cached_property
     def advice(self) -> tuple[str, ...]:
-        """Why a store is slower than computing; where the SLA cannot be met, by how much, and what would meet it."""
-        return tuple(map(say, _advice(self.case, () if self.best else self.pairs)))
+        """What `missed` says, and where the SLA cannot be met, which larger units and precisions would meet it."""
+        return (*self.missed, *map(say, () if self.best else _remedies(self.case, self.pairs)))
 
     @cached_property
     def outside(self) -> tuple[str, ...]:
@@ -418,17 +425,13 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     yield from card.evidence(found.about())
 
 
-def _advice(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
-    """Yield why a store is slower than computing, and under the draws of a plan that meets no limits what would."""
-    yield from notes.slow_store(case.asked, under(case), _whole(case))
-    if not pairs:
-        return
-    yield from notes.missed(case.asked, under(case))
+def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
+    """Yield which units would meet the limits that a plan under these draws does not."""
     met = False
     for tp, precision, other in _variants(case.unit):
         at = replace(case, unit=other)
         drawn = at.pairs(DRAWS if len(pairs) > 1 else 0)
-        if not _may_meet(at, drawn):  # which takes no search to see
+        if not may_meet(at, drawn):  # which takes no search to see
             continue
         solved = answers.solve(at.asked, drawn)
         if solved["best"]:
@@ -443,7 +446,7 @@ def _whole(case: Case) -> float:
     return answers.whole_alone(case.asked, *case.pairs(0)[0])
 
 
-def _may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:
+def may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:
     """Tell whether a request alone meets both limits in half of the draws: else no architecture does in most."""
     target, kept = target_of(case.asked), 0
     for one in answers.drawn_costs(case.asked, drawn):
@@ -468,8 +471,11 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
             yield tp, precision, other
 
 
-def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Record:
-    """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time."""
+def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True, ways: Sequence[str] | None = None) -> Record:
+    """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time.
+
+    `ways` say what would meet limits that are missed; None: what `Plan.advice` says.
+    """
     case = found.case
     stored = rows_of(found.offloading) if stores and case.work.alpha and found.feasible else []
     rows = [_one_unit(found, row) for row in rows_of(found.compared.drop(columns="step"))]
@@ -491,7 +497,7 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True) -> Re
         drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
         numbers=dict(found.answers),
         runner_up=found.runner_up if runner_up else "",
-        advice=list(found.advice),
+        advice=list(found.advice) if ways is None else [*found.missed, *ways],
         outside=list(found.outside),
         cautions=list(found.cautions),
         hindered=dict(found.hindered),

@@ -19,7 +19,7 @@ from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, U
 
 __all__ = [
     "CALIBRATED", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
-    "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
+    "excess", "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
     "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
     "store_moves", "to_choose", "trusted", "widened",
 ]  # fmt: skip
@@ -347,17 +347,27 @@ def front_weighs(asked: Asked, front: list[float]) -> list[Part]:
     return [{"key": "trusted.front", "limit": asked["ttft"], "front": middle, "low": low, "high": high}]
 
 
+def alone_in(asked: Asked, each: StepCosts) -> list[float]:
+    """Return TPOT and TTFT of a request alone in seconds, the tokens of KV cache that it needs, and those that fit."""
+    tpot = (each["t_w"] + each["cache_read"] + each["own"]) / target_of(asked)["sharing"]
+    needed = asked["work"]["n_in"] + asked["work"]["n_out"]
+    return [tpot, each["front"] + each["t_w"] + each["ttft_1"], needed, kv_tokens(asked["unit"], needed)]
+
+
+def excess(asked: Asked, each: StepCosts) -> float:
+    """Return how many times what it may a request alone takes, of the limit, or the memory, that it misses most."""
+    tpot, ttft, needed, room = alone_in(asked, each)
+    return max(tpot / asked["tpot"], ttft / asked["ttft"], needed / max(room, 1.0))
+
+
 def missed(asked: Asked, each: StepCosts) -> list[Part]:
     """Say by how much a request alone misses each limit."""
     found: list[Part] = []
-    tpot = (each["t_w"] + each["cache_read"] + each["own"]) / target_of(asked)["sharing"]
-    ttft = each["front"] + each["t_w"] + each["ttft_1"]
+    tpot, ttft, needed, room = alone_in(asked, each)
     if tpot > asked["tpot"]:
         found.append(over("TPOT", tpot, asked["tpot"]))
     if ttft > asked["ttft"]:
         found.append(over("TTFT", ttft, asked["ttft"]))
-    needed = asked["work"]["n_in"] + asked["work"]["n_out"]
-    room = kv_tokens(asked["unit"], needed)
     if needed > room:
         found.append({"key": "missed.memory", "needed": needed, "room": room})
     if len(found) == 0:

@@ -6,6 +6,7 @@ here that the record does not have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -71,6 +72,8 @@ class _Commands:
     commands: Sequence[Command]
 
 
+_LONGER = "is longer than the"  # what `outside.long` says of a request
+_VARIABLE = re.compile(r"\$\{?([A-Z][A-Z_]*)")  # of the shell, in a command
 _Block = _Title | _Sentence | _Notes | _Table | _Commands
 
 
@@ -116,22 +119,27 @@ def card_lines(record: Record) -> list[str]:
         "; ".join(card.others) or "no other architecture keeps the limits",
         f"{sent} see {' and '.join(_metered(one, card.ranged) for one in card.meters)}",
         f"{card.sure} {card.why}",
-        record.advice[0] if record.advice else "; ".join(card.cost),  # a store that does not pay comes first
-        ". ".join(
-            [
-                f"start {'each replica' if answer.replicas > 1 else 'it'} with {in_line(answer.options)}",
-                *map(_capital, card.start),
-            ]
-        ),
+        _first_caution(record) or "; ".join(card.cost),
+        "; ".join([f"start {started(answer.options, 'each replica' if answer.replicas > 1 else 'it')}", *card.start]),
         card.evidence[0],
     ]
     return [sentence(one) for one in lines if one]
 
 
+def _first_caution(record: Record) -> str:
+    """Return what must not be missed, "" if nothing: a store that does not pay, a request longer than the model's."""
+    return next(iter((*record.advice, *_longer(record))), "")
+
+
+def _longer(record: Record) -> list[str]:
+    """Return that a request is longer than what the model was made for, where it is."""
+    return [one for one in record.outside if _LONGER in one]
+
+
 def _metered(one: Metered, ranged: bool) -> str:
     low, high = digits(1e3 * one.value.low), digits(1e3 * one.value.high)
     seen = f"{low} to {high}" if ranged else digits(1e3 * one.value.value)
-    return f"a {one.of} {one.name} of {seen} ms (limit {1e3 * one.limit:g})"
+    return f"a {one.of} {one.name} of {seen} ms (limit {digits(1e3 * one.limit)} ms)"
 
 
 def as_text(record: Record, *, card: bool = True) -> str:
@@ -150,7 +158,8 @@ def _in_text(block: _Block) -> list[str]:
         case _Table(frame, title):
             return ["", *([title] if title else []), *lines_of(frame)]
         case _Commands(what, commands):
-            return ["", f"To start {what}:", *(f"  {one.title}: {one.command}" for one in commands)]
+            lines = (f"  {one.title}: {one.command}" for one in commands)
+            return ["", f"To start {what}:", *lines, *(f"  {one}" for one in variables(commands))]
 
 
 def lines_of(table: pd.DataFrame) -> list[str]:
@@ -178,7 +187,9 @@ def _in_html(block: _Block) -> str:
             above = f"<p>{escape(title)}</p>" if title else ""
             return above + frame.to_html(index=False, border=0)
         case _Commands(what, commands):
-            lines = "\n".join(f"# {one.title}\n{one.command}" for one in commands)
+            lines = "\n".join(
+                [*(f"# {one.title}\n{one.command}" for one in commands), *(f"# {one}" for one in variables(commands))]
+            )
             return f"<details><summary>To start {escape(what)}</summary><pre>{escape(lines)}</pre></details>"
 
 
@@ -201,15 +212,17 @@ def _in_markdown(block: _Block) -> str:
             return f"## {title}\n\n{piped}" if title else piped
         case _Commands(what, commands):
             each = (f"{_capital(one.title)}:\n\n```bash\n{one.command}\n```" for one in commands)
-            return "\n\n".join([f"## To start {what}", *each])
+            told = "\n".join(f"* {one}" for one in variables(commands))
+            return "\n\n".join(filter(None, [f"## To start {what}", *each, told]))
 
 
 def as_short(record: Record) -> str:
     """Return the card in at most nine lines, the last of which says what is next."""
     if not record.feasible:
-        return "\n".join([*card_lines(record), *map(sentence, record.advice)])
-    options = "--commands FILE writes the commands, --full prints why."
-    return "\n".join([*card_lines(record), f"Next, {record.card.next}. {options}"])
+        none = f"{record.card.headline}: the nearest unit is {record.unit}"
+        return "\n".join(map(sentence, [none, *_longer(record), *record.advice]))
+    options = "--commands FILE writes the commands, and --full prints why"
+    return "\n".join([*card_lines(record), f"Next, {record.card.next}; {options}."])
 
 
 def as_script(record: Record) -> str:
@@ -217,9 +230,16 @@ def as_script(record: Record) -> str:
     one = record.answer
     what = one.architecture if record.fleets is None else f"a replica of {one.replicas}, {one.architecture}"
     lines = ["#!/bin/sh", f"# {record.unit}: {what}"]
+    lines += [f"# {one}" for one in variables(one.commands)]
     for command in one.commands:
         lines += ["", f"# {command.title}", command.command]
     return "\n".join(lines) + "\n"
+
+
+def variables(commands: Iterable[Command]) -> list[str]:
+    """Return what stands for each variable of the shell that commands have, in a line each."""
+    names = dict.fromkeys(name for one in commands for name in _VARIABLE.findall(one.command))
+    return [f"${name}: {say({'key': f'variable.{name.lower()}'})}" for name in names]
 
 
 def fleets_table(record: Record) -> pd.DataFrame:
@@ -233,7 +253,11 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
     cells |= {"best in": f"{one.best_in:.0%}", "less than the most": f"{one.expected_loss:.0%}"}
-    cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
+    cells |= {
+        "TTFT (ms)": _three(one.ttft, 1e3),
+        "TPOT (ms)": _three(one.tpot, 1e3),
+        "keeps limits in": f"{one.kept:.0%}",
+    }
     return cells
 
 
@@ -242,7 +266,7 @@ def gpus_table(record: Record) -> pd.DataFrame:
     titles = {"rate": "requests/s of a GPU", "ratio": "as many of yours", "break_even": "break-even (USD/hour)"}
     titles |= {"usd_per_million": "USD per million output tokens"}
     rows = [
-        {"GPU": one.gpu, "stands on": one.standing, "architecture": one.architecture}
+        {"GPU": one.gpu, "numbers are": one.standing, "architecture": one.architecture}
         | {title: _ends(one, name) for name, title in titles.items()}
         | {"price (USD/hour)": cell(one.price)}
         for one in record.gpus
@@ -326,12 +350,30 @@ def headline(answer: Answer) -> str:
 def start(record: Record) -> str:
     """Return the settings to start one unit of the best architecture with."""
     best = record.one_unit[0]
-    return f"Start with (keeps the SLA in {best.kept:.0%} of the draws): {in_line(best.options)}"
+    return f"Start with (keeps the SLA in {best.kept:.0%} of the draws): {', '.join(best.options)}"
 
 
-def in_line(options: Iterable[str]) -> str:
-    """Return settings as one writes them behind a command, a comma between them."""
-    return ", ".join(options)
+def started(options: Iterable[str], what: str = "it") -> str:
+    """Return what is started with which settings, as one writes these behind a command: of pools the units of each.
+
+    >>> started(["--max-num-seqs 64"])
+    'it with --max-num-seqs 64'
+    >>> started(["prefill units 5", "prefill --chunk 512", "decode units 3", "decode --max-num-seqs 64"], "a replica")
+    '5 prefill units with --chunk 512 and 3 decode units with --max-num-seqs 64 in a replica'
+    """
+    rest, pools = list(options), []
+    for pool in ("prefill", "decode"):
+        own = [one.removeprefix(f"{pool} ") for one in rest if one.startswith(f"{pool} ")]
+        rest = [one for one in rest if not one.startswith(f"{pool} ")]
+        units = [one.removeprefix("units ") for one in own if one.startswith("units ")]
+        pools += [_with(f"{each} {pool} unit{'' if each == '1' else 's'}", own[1:]) for each in units]
+    if not pools:
+        return _with(what, rest)
+    return _with(" and ".join(pools) + ("" if what == "it" else f" in {what}"), rest, ", all with ")
+
+
+def _with(what: str, options: list[str], joined: str = " with ") -> str:
+    return f"{what}{joined}{' '.join(options)}" if options else what
 
 
 def _three(ends: Three | Answer | None, scale: float = 1.0) -> str:
@@ -368,7 +410,15 @@ def _heading(record: Record) -> list[str]:
     work, store = record.workload, record.answer.store
     sent = f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
     place = "" if store in (None, "hbm") else f" from {store}"
-    return [f"{record.unit}; {record.calibration} coefficients", f"{sent}{place}; {_promised(record.sla)}"]
+    fitted = _FITTED.get(record.calibration, "coefficients fitted to your own runs")
+    return [f"{record.unit}; {fitted}", f"{sent}{place}; {_promised(record.sla)}"]
+
+
+_FITTED = {
+    "datasheet": "the datasheet's rates as they are",
+    "served": "coefficients fitted to measurements of served models",
+    "zero-shot": "coefficients fitted to single operators, measured on an H100",
+}
 
 
 def _promised(sla: SLA) -> str:

@@ -19,17 +19,18 @@ import pandas as pd
 from tqdm import tqdm
 
 from inference_math import catalogue
-from inference_math.catalogue import PRECISIONS, Gpu, Model
+from inference_math.catalogue import Gpu, Model
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, joined, link
-from inference_math.catalogue.tiers import Tier, as_tier
+from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.steps import kv_sent
+from inference_math.unit.types import Part
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
@@ -50,21 +51,20 @@ from inference_math_planner import (
     size,
 )
 from inference_math_planner.answers import text
-from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser
+from inference_math_planner.cli import brief, ways
+from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser, unknown
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
-from inference_math_planner.fleets.layouts import groups
+from inference_math_planner.fleets.layouts import groups, meets
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import RATES, SHARED, Arrivals
-from inference_math_planner.fleets.tries import TRIED
 
 if TYPE_CHECKING:
-    from inference_math_planner import Ladder
+    from inference_math_planner import Foreseen, Ladder
 
 __all__ = ["main"]
 
-_LONG = {"ttft": 60, "tpot": 1}  # seconds: whoever asks for more means milliseconds
 # Options of `plan` that change nothing where none of some others is given, and what they are then.
 _IDLE: dict[tuple[str, ...], dict[str, object]] = {
     ("turns",): {
@@ -74,6 +74,8 @@ _IDLE: dict[tuple[str, ...], dict[str, object]] = {
     ("rate", "have"): {"bursts": 1.0, "seed": 0},
     ("drafts",): {"accepted": ACCEPTED},
 }  # fmt: skip
+_SMALL = "tp must be at least"  # begins an error of too few GPUs for the weights
+_MENDED = (_SMALL, "weights must be bf16 on")  # and of a precision that a GPU has not: other set-ups mend these
 _PLACES = ("page", "runs", "table")  # files that are named without an option
 _GB_PER_S = Interval(1e-3, 1e6)  # that a GPU moves
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
@@ -93,9 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given and given[0] in BENCH and not entry_points(group=GROUP, name=given[0]):
         print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
         return 2
-    options = parser(given[0] if given else "", RUNS).parse_args(given)
+    options, strange = parser(given[0] if given else "", RUNS).parse_known_args(given)
     options.noted = []
     try:
+        if strange:
+            raise ValueError(unknown(strange[0], given[0], options.takes))
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
@@ -138,17 +142,20 @@ def _plan(options: argparse.Namespace) -> int:
     if options.search is not None:
         as_whole("--search", options.search, 1, 512)
     _refuse_idle(options)
-    long = [name for name, most in _LONG.items() if getattr(options, name) > most]
-    if len(long) == len(_LONG):
+    long = [name for name, most in ways.LONGEST_LIMITS.items() if getattr(options, name) > most]
+    if len(long) == len(ways.LONGEST_LIMITS):
         said = f"--ttft {options.ttft:g} and --tpot {options.tpot:g} look like milliseconds"
-        raise ValueError(
-            f"limits must be in seconds: {said}. One of up to {_LONG['ttft']} and {_LONG['tpot']} s would do"
-        )
+        meant = f"--ttft {options.ttft / 1000:g} --tpot {options.tpot / 1000:g}"
+        raise ValueError(f"limits must be in seconds: {said}, which are {meant}")
     if options.turns is not None:
         _put_sessions(options)
     _hold_what_fits(options)
     work, mixed = _work(options)
-    sized = _sized_by(options, work, mixed)
+    try:
+        sized = _sized_by(options, work, mixed)
+    except _NoRoomError as none:
+        told = _ways(options, work, mixed, none.weights, none.fixes) if none.weights else []
+        raise ValueError("; ".join([str(none), *told])) from None
     found, tried, many = sized.plan, sized.tried, sized.fleet
     for name in long:
         _note(options, f"limits are in seconds; --{name} {getattr(options, name):g} s is long")
@@ -156,6 +163,7 @@ def _plan(options: argparse.Namespace) -> int:
     inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
     asked: dict[str, Any] = {"short": sized.short, "warnings": options.noted, "runner_up": full}
+    asked["ways"] = None if found.feasible else _ways(options, work, mixed, found.case.unit.weights)
     record = as_record(found, many, tried, others, stores=full or options.json, **asked)
     if options.report is not None:
         _keep_inputs("--report", options.report, *inputs)
@@ -224,9 +232,8 @@ def _put_sessions(options: argparse.Namespace) -> None:
     units = _units(options, unit)
     found = _sessions(options, unit, units)
     options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
-    most = max(range(len(found.shares)), key=lambda k: found.shares[k])
-    if most and found.shares[most] > 0:
-        options.tier = str(found.tiers["tier"].iloc[most])
+    if (tier := brief.tier_of(found)) is not None:
+        options.tier = tier
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
     said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
@@ -275,8 +282,34 @@ def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | No
     return size_store(unit, turns, options.users, sizes, units, sla=sla, habit=habit)
 
 
-def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> Sized:
-    """Return the plan, of the best layout where none is named, the layouts that were tried, and a fleet if asked."""
+class _NoRoomError(ValueError):
+    """Weights do not fit a unit, or are not to be had on its GPU: changes of options (`fixes`) that may mend it."""
+
+    def __init__(self, why: str, weights: str, fixes: Sequence[dict[str, Any]] = ()) -> None:
+        super().__init__(why)
+        self.weights, self.fixes = weights, list(fixes)
+
+
+def _ways(
+    options: argparse.Namespace, work: Workload, mixed: Trace | None, weights: str, fixes: list[Any] | None = None
+) -> list[str]:
+    """Return in a sentence which options added to the command would do; `fixes` are first where weights do not fit."""
+    fleets = options.rate is not None or options.have is not None
+
+    def works(one: argparse.Namespace) -> bool:
+        with suppress(ValueError):
+            case, most = _case(one, work)
+            return meets(case, most)
+        return False
+
+    def answers(one: argparse.Namespace) -> bool:
+        return not fleets or _sized_by(one, work, mixed).fleet is not None
+
+    return [say(ways.would(options, ways.Tries(works, answers), weights, fixes))]
+
+
+def _case(options: argparse.Namespace, work: Workload) -> tuple[Case, int]:
+    """Return what is asked of one unit, and on up to how many GPUs layouts are tried; 0 where one is named."""
     if options.tier is not None and options.store is not None:
         raise ValueError("--store must be left out where --tier names one")
     if (options.tier is not None or options.store is not None) and not work.alpha:
@@ -285,7 +318,12 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         raise ValueError("--sessions must be left out: it changes nothing without --alpha")
     own = None if options.store is None else Tier.of_bandwidth(1e9 * as_number("--store", options.store, _GB_PER_S))
     place = own if options.tier is None else as_tier("tier", options.tier)
-    unit, named = _laid_out(options)
+    try:
+        unit, named = _laid_out(options)
+    except ValueError as error:
+        if not str(error).startswith(_MENDED):  # an unknown name, which it names itself
+            raise
+        raise _NoRoomError(flagged(str(error), "plan"), options.weights or _model(options.model).stored) from None
     if options.drafts or options.accepted != ACCEPTED:
         unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
     sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
@@ -297,30 +335,35 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     }
     asked["sessions"] = 0 if options.sessions is None else as_whole("--sessions", options.sessions)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
+    if named and options.search is None:
+        return Case(unit, work, sla, **asked), 0
+    have = options.have or inf
+    most = options.search or int(min(have, SEARCHED))
+    if not options.search and options.have is not None and unit.gpus <= have:
+        most = max(most, unit.gpus)  # whole nodes are there, and no one holds the model
+    if unit.gpus > most:
+        _refuse_few(unit, most, "search" if options.search or have > most else "have", options.memory)
+    asked["units"] = options.units or asked["units"]
+    return Case(unit, work, sla, **asked), most
+
+
+def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> Sized:
+    """Return the plan, of the best layout where none is named, the layouts that were tried, and a fleet if asked."""
+    case, most = _case(options, work)
     if options.rate is None and options.have is None:
-        if named and options.search is None:
-            return Sized(plan(unit, work, sla, **asked), None)
-        most = options.search or SEARCHED
-        if unit.gpus > most:
-            _refuse_few(unit, most, "--search")
-        found, tried = search(Case(unit, work, sla, **asked), most)
-        return Sized(found, None, tried)
+        if not most:
+            return Sized(_planned(case), None)
+        found, table = search(case, most)
+        return Sized(found, None, table)
     more: dict[str, Any] = {
         "quantile": None if options.quantile == MEANS else options.quantile or SHARED,
         "arrivals": Arrivals(options.bursts, mixed, options.seed),
         "workers": min(os.cpu_count() or 1, 3),
         "shown": _shown,
     }
-    if not named or options.search is not None:
-        asked["units"] = options.units or asked["units"]
-        most = options.search or min(options.have or SEARCHED, SEARCHED)
-        if not options.search and unit.gpus <= (options.have or 0):
-            most = max(most, unit.gpus)  # whole nodes are there, and no one holds the model
-        if unit.gpus > most:
-            _refuse_few(unit, most, "--have" if options.have == most else "--search")
-        case = Case(unit, work, sla, **asked)
+    if most:
         return size(case, most, rate=options.rate, have=options.have, **more)
-    found = plan(unit, work, sla, **asked)
+    found = _planned(case)
     if not found.feasible:
         return Sized(found, None)
     try:
@@ -329,6 +372,12 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         )
     except NoFleetError as none:
         return Sized(found, None, short=none)
+
+
+def _planned(case: Case) -> Plan:
+    """Return the plan of a case's own unit."""
+    more: dict[str, Any] = {name: getattr(case, name) for name in ("units", "tier", "price", "link", "sessions")}
+    return plan(case.unit, case.work, case.sla, front=case.front, **more)
 
 
 def _shown(tried: Iterable[Any]) -> Iterable[Any]:
@@ -348,21 +397,16 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
             return _unit(options, tp=tp, pp=stages), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
-    raise refused[0]
+    raise next((one for one in refused if not str(one).startswith(_SMALL)), refused[0])
 
 
-def _refuse_few(unit: Unit, most: int, option: str) -> None:
-    """Raise ValueError where so many GPUs do not hold a unit's weights; say how many do, and which weights fit."""
-    fits = []
-    for weights in PRECISIONS:
-        for tp in (few for few in TRIED if few <= most):
-            with suppress(ValueError):
-                fits.append(unit.resized(weights=weights, tp=tp, pp=1).weights)
-                break
-    way = f": {most} hold it with --weights {', '.join(fits)}" if fits else ""
-    raise ValueError(
-        f"{option} must be at least {unit.gpus} for {unit.model.name} in {unit.weights} on {unit.gpu.name}{way}"
-    )
+def _refuse_few(unit: Unit, most: int, option: str, memory: float) -> None:
+    """Raise an error where so many GPUs do not hold a unit's weights: what does not fit, and how many would hold it."""
+    model, weights = unit.model, unit.weights
+    needed, room = model.loaded_bytes(weights), most * unit.gpu.room(memory)
+    whose: Part = {"key": "ways.no_room", "model": model.name, "weights": weights, "needed": needed / 1e9}
+    said = say({**whose, "gpus": most, "gpu": unit.gpu.name, "room": room / 1e9, "memory": memory})
+    raise _NoRoomError(said, weights, [{option: unit.gpus}])
 
 
 def _link(name: str | None) -> Link | None:
@@ -431,8 +475,18 @@ def _benchmark(options: argparse.Namespace) -> int:
         print("\n".join([shown.to_string(index=False), *map(say, said)]))
         return 0
     found = foresee(unit, run, front=options.front)
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    _print(found, brief.bench_lines(found), options)
     return 0
+
+
+def _print(found: Foreseen | Ladder, lines: Sequence[str], options: argparse.Namespace) -> None:
+    """Print an answer as JSON, or in a few lines and if it shall be full, its table and all notes."""
+    if options.json:
+        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        return
+    print("\n".join(lines))
+    if options.full:
+        print(f"\n{found}")
 
 
 def _asked_benchmark(options: argparse.Namespace) -> Benchmark:
@@ -457,13 +511,15 @@ def _store(options: argparse.Namespace) -> int:
         raise ValueError("--ttft and --tpot must be given together")
     sla = None if options.ttft is None else SLA(options.ttft, options.tpot)
     found = _sessions(options, _unit(options), options.units, sla)
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    _print(found, brief.store_lines(found, options), options)
     return 0
 
 
 def _in_gb(option: str, named: str) -> tuple[str, float]:
     """Return a tier's name and bytes from NAME=GB."""
     name, _, size = named.partition("=")
+    if size:
+        as_one_of(option, name, tiers())
     try:
         return name, 1e9 * as_number(option, float(size), ANY_POSITIVE)
     except ValueError:
@@ -571,11 +627,22 @@ def _unit(options: argparse.Namespace, **layout: int) -> Unit:
 
 
 def _model(name: str) -> Model:
-    return Model.from_config(name, Path(name).stem) if name.endswith(".json") else catalogue.model(name)
+    if name.endswith(".json"):
+        return Model.from_config(name, Path(name).stem)
+    try:
+        return catalogue.model(name)
+    except ValueError as error:
+        raise ValueError(f"{error}; of any other model its config.json does: --model config.json") from None
 
 
 def _gpu(name: str) -> Gpu:
-    return Gpu.from_toml(name) if name.endswith(".toml") else catalogue.gpu(name)
+    if name.endswith(".toml"):
+        return Gpu.from_toml(name)
+    try:
+        return catalogue.gpu(name.lower())
+    except ValueError as error:
+        rates = "bf16_flops, hbm_bw, hbm_bytes, link_bw and pcie_bw"
+        raise ValueError(f"{error}; of any other GPU a file with its {rates} does: --gpu mine.toml") from None
 
 
 RUNS = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.metadata import entry_points
+from typing import NoReturn
 
 from inference_math import __version__
 from inference_math.catalogue import PRECISIONS
@@ -17,7 +20,7 @@ from inference_math_planner.fleets.benchmarks import MOST_PROMPTS
 from inference_math_planner.fleets.mixes import MIXES
 from inference_math_planner.fleets.traffic import SHARED
 
-__all__ = ["BENCH", "GROUP", "MEANS", "SEARCHED", "flagged", "parser"]
+__all__ = ["BENCH", "GROUP", "MEANS", "SEARCHED", "flagged", "parser", "unknown"]
 
 DESCRIPTION = "The mathematics of LLM serving: plan a deployment, foresee a benchmark, fit both to your engine or GPU."
 # What arguments are called on the command line.
@@ -59,6 +62,28 @@ def flagged(message: str, command: str = "") -> str:
     return f"{options[name]} {rest}" if name in options and rest.startswith("must") else message
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as those of bad values are."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, by the option's name, and where all are listed; exit with status 2."""
+        found = re.fullmatch(r"argument (--\w[\w-]*)\S*: invalid (\w+) value: (.*)", message)
+        if found:
+            kind = "a number of seconds" if found[1] in ("--ttft", "--tpot") else _KINDS.get(found[2], "a number")
+            message = f"{found[1]} must be {kind}, not {found[3]}"
+        self.exit(2, f"error: {message} ({self.prog} --help lists what it takes)\n")
+
+
+_KINDS = {"int": "a whole number", "_promise": "a share of the requests, for example 0.9, or means"}
+
+
+def unknown(word: str, command: str, known: Sequence[str]) -> str:
+    """Return what is wrong with a word that is no option of a command, and which one is like it."""
+    near = get_close_matches(word.partition("=")[0], known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f": inference-math {command} --help lists them"
+    return f"{word} is no option of {command}{hint}"
+
+
 def _promise(value: str) -> float | str:
     """Return what limits hold for: a share, or means."""
     return value if value == MEANS else float(value)
@@ -91,14 +116,14 @@ def _add_sessions(command: argparse.ArgumentParser, *, required: bool) -> None:
 
 def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
     """Return the parser of all commands, with what runs each; of those of the bench only the one that is asked for."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="inference-math",
         description=DESCRIPTION,
         epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 141 where the reader has enough",
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(required=True, metavar="command")
-    unit = argparse.ArgumentParser(add_help=False)
+    unit = _Parser(add_help=False)
     unit.add_argument(
         "--model",
         required=True,
@@ -269,6 +294,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     bench.add_argument(
         "--cadences", action="store_true", help="compare prompts at every step with prompts at every N-th step alone"
     )
+    bench.add_argument("--full", action="store_true", help="print the table and all notes, too")
     bench.add_argument("--json", action="store_true", help="print all as JSON")
     bench.set_defaults(run=runs["benchmark"])
 
@@ -279,6 +305,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     store.add_argument("--units", type=int, default=1, help="that serve them and share the store (default 1)")
     store.add_argument("--ttft", type=float, help="limit on its mean in seconds, to count the users that keep it")
     store.add_argument("--tpot", type=float, help="limit on its mean in seconds, with --ttft")
+    store.add_argument("--full", action="store_true", help="print the table and all notes, too")
     store.add_argument("--json", action="store_true", help="print all as JSON")
     store.set_defaults(run=runs["store"])
 
@@ -324,4 +351,6 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
             continue
         room = entry_points(group=GROUP, name=name)[name].load()
         commands.add_parser(name, parents=[room.parser()], add_help=False, help=summary).set_defaults(run=room.run)
+    for command in commands.choices.values():
+        command.set_defaults(takes=tuple(re.findall(r"--[a-z][\w-]*", command.format_usage())))
     return top

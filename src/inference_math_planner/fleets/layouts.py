@@ -14,16 +14,18 @@ from inference_math.catalogue.links import joined
 from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
 from inference_math.optimiser import answers
-from inference_math.optimiser.case import DRAWS, Case
+from inference_math.optimiser.case import DRAWS, Case, under
 from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_of
-from inference_math.optimiser.draws import interval
+from inference_math.optimiser.draws import interval, median
 from inference_math.unit import Unit
-from inference_math_planner.answers.deployment import Plan
+from inference_math.unit.types import DrawnCoefficients
+from inference_math_planner.answers.deployment import Plan, may_meet
+from inference_math_planner.answers.notes import excess
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
 from inference_math_planner.fleets.tries import TRIED, expected_cost, firsts, rates_that_fit, tried_in_a_node
 
-__all__ = ["Sized", "groups", "layouts", "search", "size"]
+__all__ = ["Sized", "groups", "layouts", "meets", "search", "size"]
 
 COLUMNS = [
     *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
@@ -91,12 +93,38 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     """
     cases = _cases(case.checked(), gpus)
     looked = [tokens_of(one.asked, answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED])) for one in cases]
-    plans = [Plan.of(cases[i], DRAWS) for i in layouts_near(looked)]
+    able = any(median(one) > 0 for one in looked)
+    plans = [Plan.of(one, DRAWS) for one in ([cases[i] for i in layouts_near(looked)] if able else [_closest(cases)])]
     each = [tokens_of(one.case.asked, one.solved) for one in plans]
     ranked = layouts_ranked(each, [one.case.unit.gpus for one in plans])
     order = ranked["order"]
     rows = [_row(plans[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order if plans[i].feasible]
     return plans[order[0]], pd.DataFrame(rows, columns=COLUMNS)
+
+
+def meets(case: Case, gpus: int = 0) -> bool:
+    """Tell whether a unit, or some layout of one on at most so many GPUs, meets the limits at full load.
+
+    Raises
+    ------
+    ValueError
+        As `search`.
+    """
+    cases = _cases(case.checked(), gpus) if gpus else [case.checked()]
+    return any(_meets_by(one, one.pairs(DRAWS)) for one in cases)
+
+
+def _meets_by(case: Case, drawn: list[DrawnCoefficients]) -> bool:
+    """Tell the same of one unit under draws; what takes no search to see comes first, then a few of the draws."""
+    for few in (drawn[::LOOKED], drawn):
+        if not may_meet(case, few) or not answers.solve(case.asked, few)["best"]:
+            return False
+    return True
+
+
+def _closest(cases: list[Case]) -> Case:
+    """Return the case of which a request alone misses the limits, or the memory, least."""
+    return min(cases, key=lambda one: excess(one.asked, under(one)))
 
 
 def _cases(own: Case, gpus: int) -> list[Case]:
@@ -178,7 +206,7 @@ def size(
         cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
     looks = _first([_look(one) for one in shown(cases)], have or 0)
     if not looks:
-        return Sized(Plan.of(cases[0], DRAWS), None)
+        return Sized(Plan.of(_closest(cases), DRAWS), None)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
     looks.sort(key=lambda one: expected_cost(one.solved, one.case.unit.gpus, rate or 0.0, float(have or 0)))
     costs: list[float] = []

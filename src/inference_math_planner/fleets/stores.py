@@ -126,9 +126,8 @@ class Ladder:
                 "in flight": rows["in_flight"].map(digits) + rows["full"].map({True: " (all)", False: ""}),
             }
         )
-        said = [*self.head, *self.notes, say({"key": "ladder.alpha", "alpha": f"{rows['together'].iloc[-1]:.2f}"})]
         legend = [{"key": "ladder.limits" if limited else "ladder.fit"}, " ", {"key": "ladder.columns"}]
-        return "\n".join([*said, "", shown.to_string(index=False), say(legend)])
+        return "\n".join([*self.head, *self.notes, "", shown.to_string(index=False), say(legend)])
 
 
 def size_store(

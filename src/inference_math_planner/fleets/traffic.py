@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -40,7 +40,7 @@ from inference_math_planner.answers.deployment import (
 )
 from inference_math_planner.answers.notes import idle, short, sized_how
 from inference_math_planner.answers.record import Card, Choice, Record, Three, carded, rows_of
-from inference_math_planner.answers.text import in_line, sentence
+from inference_math_planner.answers.text import sentence, started
 from inference_math_planner.answers.types import Sized as Size
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.goodput import Tally, goodput
@@ -168,7 +168,7 @@ class Fleet:
         said = map(
             sentence, (self.card.headline, f"{self.architecture}: {self.card.what}", self.how) if self.card else ()
         )
-        return "\n".join([*said, f"Start each replica with: {in_line(as_options(self.settings))}"])
+        return "\n".join([*said, sentence(f"start {started(as_options(self.settings), 'each replica')}")])
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ def _chosen(
         names = [as_one_of("architecture", architecture, names)]
     least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
     if have and have < least:
-        raise NoFleetError(f"gpus must be at least {least}, those of a replica, not {have}", [f"--have {least}"])
+        raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), len(host.places), found.case.doubts)
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
@@ -571,11 +571,12 @@ def as_record(
     stores: bool = True,
     runner_up: bool = False,
     warnings: Iterable[str] = (),
+    ways: Sequence[str] | None = None,
 ) -> Record:
     """Return the record of a plan, and of a fleet for it, of what `search` tried, of what `across` compared.
 
     Or why there is no fleet (`short`): such a record is not feasible, whatever a unit does at full load. `warnings` are
-    kept as they are.
+    kept as they are, as are `ways` to meet limits that are missed: None names larger units and precisions.
 
     The record is what views print and ``inference-math plan --json`` writes: ``as_record(found).as_json()``. What each
     store brings (`stores`) is several plans, and what would make another architecture the first (`runner_up`) dozens.
@@ -588,7 +589,7 @@ def as_record(
     """
     tried = [] if layouts is None else [record.TriedLayout(**row) for row in rows_of(layouts)]
     others = [] if gpus is None else [record.OtherGpu(**row) for row in rows_of(gpus)]
-    whole = record_of(found, stores=stores and short is None, runner_up=runner_up and short is None)
+    whole = record_of(found, stores=stores and short is None, runner_up=runner_up and short is None, ways=ways)
     whole = changed(whole, layouts=tried, gpus=others, warnings=list(warnings))
     if short is not None:
         none, advice = basis(found, ""), [*short.advice, *whole.advice]

@@ -20,6 +20,7 @@ HALFWAY = 0.5  # of the way to what a round says
 SETTLED = 1e-7
 RARE = 1e-12  # times the likeliest chance: it does not count
 LOOKED_AT = 32  # numbers of decodes, for one that keeps up
+NOT_YET: list[list[float]] = []
 NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
 
 
@@ -112,10 +113,13 @@ class Served:
         self._most = habits["groups"] * turns_held(self._whole, hbm / habits["groups"])
         self._context = self._prompt + turns["answer"] / 2
         self._steps = max(turns["answer"] - 1, 1) / habits["gives"]
+        # What steps take beside so many decodes: at every rate the same, so that a search for one asks again and again.
+        self._known: dict[float, list[list[float]]] = {}
 
     def seen(self, users: float, found: list[float], loads: list[float]) -> Visit:
         """Return what users see, and how long a turn waits for room, and holds it."""
         most, think = self._most, self._turns["think"]
+        self._known = {}
         kinds, placed = self._kinds(found, loads), min(users, self._most)
         groups = self._habits["groups"]
         own = users / groups  # of a group, whose room others do not take; who is alone there does not wait
@@ -203,17 +207,29 @@ class Served:
         step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
         return [needs, step - bare, max(0.0, kind.load - (step - bare)) if self._habits["blocking"] else 0.0]
 
+    def _all_taken(self, kinds: list[PromptKind], decodes: float) -> list[list[float]]:
+        """Return the seconds of a step without prompts, alone in a list, then `_taken` of each kind of prompt."""
+        known = self._known.get(decodes, NOT_YET)
+        if len(known) == 0:
+            bare = self._step(decodes, 0.0, 0.0, 0.0)
+            known = [[bare]]
+            for kind in kinds:
+                known.append(self._taken(kind, decodes, bare))
+            self._known[decodes] = known
+        return known
+
     def _gap(self, rate: float, decodes: float, kinds: list[PromptKind]) -> float:
         """Return the mean seconds of a step at so many turns per second; infinite where it does not keep up.
 
         Of several groups a step is longer by a chunk if any computes one, each by chance, and by as many as they have
         where that is more: a little too long where chunks of several bunch, which they do after long steps.
         """
-        bare, beside, needs, fresh = self._step(decodes, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0
+        each_takes = self._all_taken(kinds, decodes)
+        bare, beside, needs, fresh = each_takes[0][0], 0.0, 0.0, 0.0
         loads: list[list[float]] = []  # share of the prompts, and by how much what they load outlasts their first chunk
         longest = 0.0
-        for kind in kinds:
-            taken = self._taken(kind, decodes, bare)
+        for k in range(len(kinds)):
+            kind, taken = kinds[k], each_takes[k + 1]
             beside += kind.share * taken[0] * taken[1]
             needs += kind.share * taken[0]
             fresh += kind.share * kind.fresh
@@ -242,10 +258,12 @@ class Served:
 
     def _first(self, rate: float, others: float, decodes: float, kinds: list[PromptKind], gap: float) -> float:
         """Return the mean seconds to a first token, of a rate that is kept up; infinite where prompts wait for ever."""
-        bare, groups = self._step(decodes, 0.0, 0.0, 0.0), self._habits["groups"]
+        each_takes, groups = self._all_taken(kinds, decodes), self._habits["groups"]
+        bare = each_takes[0][0]
         wholes: list[list[float]] = []
-        for kind in kinds:  # all of its time, but for its last step
-            needs, longer, outlasts = self._taken(kind, decodes, bare)
+        for k in range(len(kinds)):  # all of its time, but for its last step
+            kind = kinds[k]
+            needs, longer, outlasts = each_takes[k + 1]
             waits = waits_of(outlasts, bare, rate / groups * kind.share * gap) if outlasts > 0 and gap < inf else 0.0
             wholes.append([kind.share, needs * longer + waits + (needs - 1) * bare])
         wait, busy = queue_of(rate / groups, wholes)

@@ -70,7 +70,10 @@ def test_it_says_its_version_and_what_it_returns(option, words, capsys):
 def test_commands_are_written_as_a_script(tmp_path):
     path = tmp_path / "serve.sh"
     assert main([*ASKED, *split("--rate 5 --units 2 --commands"), str(path)]) == 0
-    assert "vllm serve $MODEL --tensor-parallel-size 2" in path.read_text()
+    written = path.read_text()
+    assert "vllm serve $MODEL --tensor-parallel-size 2" in written
+    for name in set(re.findall(r"^[^#].*?\$\{?([A-Z_]+)", written, re.M)):
+        assert f"\n# ${name}: " in written
     subprocess.run(["sh", "-n", str(path)], check=True)
 
 
@@ -126,14 +129,44 @@ def test_other_gpus_are_compared_at_their_prices(capsys):
     assert "The same on other GPUs, at full load:" in said(capsys, *asked).out
 
 
+def test_a_request_longer_than_the_model_s_context_is_said_with_an_answer_and_without(capsys):
+    asked = split("plan --model opt-13b --gpu a100-80gb --prompt 16000 --output 170 --tpot 0.06 --ttft")
+    for ttft, status in (("4", 0), ("0.01", 1)):
+        assert "is longer than the 2,048 that opt-13b was made for" in said(capsys, *asked, ttft, status=status).out
+
+
 def test_an_impossible_sla_is_exit_status_1(capsys):
-    assert "would meet the SLA" in said(capsys, *ASKED, *split("--ttft 0.1 --tpot 0.01"), status=1).out
+    assert "To get an answer, add " in said(capsys, *ASKED, *split("--ttft 0.1 --tpot 0.01"), status=1).out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("--promt 2200", "--promt is no option of plan; did you mean --prompt?"),
+        ("--zzz 2200", "--zzz is no option of plan: inference-math plan --help lists them"),
+        ("--ttft 400ms", "--ttft must be a number of seconds, not '400ms'"),
+        ("--tp two", "--tp must be a whole number, not 'two'"),
+        ("--quantile p99", "--quantile must be a share of the requests, for example 0.9, or means, not 'p99'"),
+    ],
+)
+def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
+    try:
+        status = main([*ASKED, *more.split()])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error: {words}")
+    assert len(printed.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("command", "more", "words"),
     [
         (ASKED, "--model llama-9", "--model must be one of"),
+        (ASKED, "--gpu H100", "--gpu must be one of h100-sxm"),
+        (FREE, "--ttft 1 --tpot 0.04 --engine vlm", "--engine must be one of vllm"),
+        ([*STORE, *SESSIONS], "--tiers ssd=9", "--tiers must be one of hbm, dram"),
         (ASKED, "--lengths azure-code", "--prompt and --output must be left out"),
         (["plan", *UNIT, *SENT[4:]], "--lengths geometric", "--prompt and --output must be given"),
         (["plan", *UNIT, *SENT[4:]], "--lengths azure", "--lengths must be one of fixed, geometric, azure-code"),
@@ -302,9 +335,13 @@ def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):
 
 
 def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
-    printed = said(capsys, *BENCH, "--random-range-ratio", "0.3").out
-    assert printed.splitlines()[1].startswith("TTFT")
+    printed, everything = (said(capsys, *BENCH, "--random-range-ratio", "0.3", *more).out for more in ([], ["--full"]))
+    assert len(printed.splitlines()) <= 9
+    assert all(line.endswith(".") for line in printed.splitlines())
+    assert printed.splitlines()[1].startswith("TTFT is ")
     assert "prompts bring the mean within 5% of the latter" in printed
+    assert everything.startswith(printed)
+    assert "\nITL " in everything
     assert told(capsys, *BENCH)["enough"] is None  # equal lengths
 
 
@@ -322,10 +359,29 @@ def test_a_benchmark_takes_the_engine_s_own_options(tmp_path, capsys):
 
 def test_a_store_is_sized_for_sessions(capsys):
     asked = [*STORE, *SESSIONS, *split("--units 8 --tiers dram=4000 local_ssd=60000")]
-    assert "98% of all prompt tokens were there before" in said(capsys, *asked).out
+    printed = said(capsys, *asked).out
+    assert "98% of all prompt tokens were there before" in printed
+    assert "This is an overload: 500 users" in printed
+    assert len(printed.splitlines()) <= 9
     content = told(capsys, *asked)
     assert [row["tier"] for row in content["tiers"]] == ["hbm", "dram", "local_ssd"]
     assert content["needed_gb"]["0.9"] < content["needed_gb"]["0.99"]
+
+
+def test_the_plan_that_a_store_leads_to_is_of_the_same_set_up(capsys):
+    asked = [*STORE, *SESSIONS, *split("--units 8 --tiers dram=9000 --ttft 2 --tpot 0.05 --users 300")]
+    printed, seen = said(capsys, *asked).out, told(capsys, *asked)
+    assert "This is an overload" not in printed
+    command = re.search("Plan with it: inference-math (.*)", printed)[1]
+    planned = told(capsys, *split(command))
+    assert planned["workload"]["n_in"] == seen["prompt"]
+    assert planned["workload"]["n_out"] == 500
+    assert planned["workload"]["alpha"] == pytest.approx(seen["tiers"][-1]["together"], abs=0.005)
+    assert (planned["sla"]["ttft"], planned["sla"]["tpot"]) == (2, 0.05)
+    assert planned["answer"]["store"] == "dram"
+    assert planned["answer"]["layout"]["tp"] == 4
+    assert planned["answer"]["rate"]["value"] == pytest.approx(seen["tiers"][-1]["rate"], rel=0.01)
+    assert planned["unit"].startswith("llama-3-70b (fp8, KV fp8) on 4 x h100-sxm")
 
 
 def test_users_within_limits_and_loads_beside_steps_are_options(capsys):

@@ -327,18 +327,69 @@ HUGE = "plan --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2 --model
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("llama-3-405b", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm: 8 hold it with"),
-        ("llama-3-405b --have 4", "--have must be at least 16 for llama-3-405b in bf16 on h100-sxm: 4 hold it with"),
-        ("llama-3-405b --search 2", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm"),
-        ("kimi-k2 --rate 5", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
+        ("llama-3-405b", "llama-3-405b in bf16 has 812 GB of weights, and 8 GPUs of the kind h100-sxm have 592 GB"),
+        ("llama-3-405b --have 4", "llama-3-405b in bf16 has 812 GB of weights, and 4 GPUs of the kind h100-sxm have"),
+        ("llama-3-405b --search 2", "llama-3-405b in bf16 has 812 GB of weights, and 2 GPUs of the kind h100-sxm have"),
+        ("kimi-k2 --rate 5", "kimi-k2 in int4 has 594 GB of weights, and 8 GPUs of the kind h100-sxm have 592 GB"),
         ("glm-5 --tp 2", "--tp must be at least 16 for glm-5 in fp8 on h100-sxm"),
     ],
 )
-def test_too_few_gpus_for_a_model_are_told_how_many_it_takes(model, words):
-    assert refused(f"{HUGE} {model}").startswith(words)
+def test_what_does_not_fit_is_told_with_what_would(model, words):
+    why = refused(f"{HUGE} {model}")
+    assert why.startswith(words)
+    assert ways(why)
 
 
-def test_what_the_error_names_works():
+def ways(said):
+    """Return the options that a refusal says to add."""
+    return re.search(r"[Tt]o get an answer, add .* tried: (--.*?)\.?$", said, re.M)[1].split(" or ")
+
+
+def test_a_unit_of_the_gpus_or_the_precision_that_an_error_names_holds_the_model():
     for way, layout in (("--search 16", (8, 2)), ("--weights fp8", (8, 1))):
+        assert way in ways(refused(f"{HUGE} llama-3-405b"))
         found = asked(f"{HUGE} llama-3-405b {way}")["answer"]["layout"]
         assert (found["tp"], found["pp"]) == layout
+
+
+TALKS = "--prompt 2200 --output 170 --ttft 0.4 --tpot 0.04"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"plan --model llama-3-70b --gpu l40s {TALKS}",
+        f"plan --model deepseek-v3 --gpu h100-sxm {TALKS}",
+        f"plan --model llama-3-70b --gpu h100-sxm {TALKS} --prompt 16000",
+        f"plan --model llama-3-70b --gpu h100-sxm {TALKS} --tp 1",
+        f"plan --model llama-3-70b --gpu a100-80gb {TALKS} --weights fp8",
+        "plan --model llama-3-8b --gpu h100-sxm --ttft 0.01 --tpot 0.001 --prompt 1000 --output 100 --tp 1",
+        pytest.param(f"plan --model llama-3-70b --gpu h100-sxm {TALKS} --have 1", marks=pytest.mark.long),
+        pytest.param(f"plan --model llama-3-70b --gpu l40s {TALKS} --rate 10", marks=pytest.mark.long),
+    ],
+)
+def test_each_way_out_of_a_refusal_was_tried(command):
+    status, out, err = ran(command)
+    assert status in (1, 2)
+    assert len(out.splitlines()) <= 9
+    found = ways(out + err)
+    assert 1 <= len(found) <= 3
+    for way in found:
+        assert ran(f"{command} {way}")[0] == 0, way
+
+
+def test_the_limit_that_is_offered_is_about_the_smallest_that_would_do():
+    command = f"plan --model llama-3-70b --gpu l40s {TALKS}"
+    (limit,) = (one for one in ways(ran(command)[1]) if one.startswith("--ttft "))
+    assert ran(f"{command} --ttft {0.9 * float(limit.split()[1]):.3f}")[0] == 1
+
+
+def test_a_refusal_names_the_times_of_the_best_layout_that_was_searched():
+    """No layout that is typed misses the limit on TTFT by less."""
+    command = f"plan --model llama-3-70b --gpu l40s {TALKS}"
+    seen = {
+        more: float(re.search(r"TTFT: a request alone takes ([\d,]+) ms", ran(command + more)[1])[1].replace(",", ""))
+        for more in ("", " --tp 4", " --tp 8")
+    }
+    assert seen[""] == min(seen.values())
+    assert "the nearest unit is llama-3-70b (bf16, KV bf16) on 8 x l40s" in ran(command)[1]

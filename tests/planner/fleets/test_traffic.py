@@ -243,7 +243,7 @@ def test_what_gpus_serve_is_the_fleet_asked_the_other_way_round():
     assert back.gpus[0] <= 1.3 * many.gpus[0]
     assert planner.capacity(FOUND, 32).rate > many.rate
     assert f"{many.gpus[0]:.0f} H100 GPUs serve {digits(many.rate)} requests/s" in str(many)
-    with pytest.raises(ValueError, match="gpus must be at least 2, those of a replica, not 1"):
+    with pytest.raises(ValueError, match="a replica takes 2 GPUs or more, of which there are 1"):
         planner.capacity(FOUND, 1)
 
 

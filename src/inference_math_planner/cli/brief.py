@@ -1,0 +1,114 @@
+"""The answers of `store` and `benchmark` in at most nine lines, each a sentence; `--full` has their tables."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from math import ceil, floor, inf, isfinite
+
+from inference_math.evidence.sentences import say
+from inference_math.unit.types import Part
+from inference_math_planner import Foreseen, Ladder
+from inference_math_planner.answers.record import rows_of
+from inference_math_planner.answers.text import sentence
+from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
+from inference_math_planner.fleets.bench import CLOSE
+
+__all__ = ["LINES", "bench_lines", "plan_after", "store_lines", "tier_of"]
+
+LINES = 9
+# What a plan is asked for as the store was, option by argument: what is left out is as it would be.
+_UNIT = {
+    "model": "model", "gpu": "gpu", "ep": "ep", "dp": "dp", "pp": "pp", "weights": "weights", "memory": "memory",
+    "kv": "kv", "engine": "engine", "imbalance": "expert-imbalance", "calibration": "calibration",
+}  # fmt: skip
+
+
+def store_lines(found: Ladder, options: Namespace) -> list[str]:
+    """Return whose sessions these are, how big a store must be, what each tier brings, what to mind, and a plan."""
+    rows = rows_of(found.tiers)
+    shown = rows if len(rows) < 3 else [rows[0], rows[-1]]
+    said = [*found.head, *(say(_tier_said(row, k > 0)) for k, row in enumerate(shown))]
+    if rows[-1]["full"]:
+        said.append(say({"key": "store.overload", "users": found.users, "ttft": rows[-1]["ttft"]}))
+    last = [say({"key": "store.plan", "command": plan_after(found, options)}), say({"key": "store.full"})]
+    # What makes the numbers worse than they look comes first.
+    urgent = (say({"key": "ladder.brim"}), say({"key": "ladder.dropped"}), _groups(options))
+    notes = sorted(found.notes, key=lambda one: one not in urgent)
+    return [*said, *notes[: LINES - len(said) - len(last)], *last]
+
+
+def _groups(options: Namespace) -> str:
+    return say({"key": "ladder.groups", "groups": options.dp or 1})
+
+
+def _tier_said(row: Mapping[str, object], below: bool) -> Part:
+    """Say what a row of the ladder finds, serves and shows its users."""
+    names = {"tier": "tier", "gb": "size", "together": "found", "rate": "rate", "ttft": "ttft", "tpot": "tpot"}
+    kept = row["kept"]
+    more: list[Part] = [{"key": "store.kept", "users": kept}] if isinstance(kept, float | int) and kept >= 0 else []
+    key = "store.below" if below else "store.hbm"
+    return {"key": key, "kept": more, **{hole: row[name] for name, hole in names.items()}}
+
+
+def tier_of(found: Ladder) -> str | None:
+    """Return the tier below HBM that finds most, None where HBM does or nothing is found."""
+    most = max(range(len(found.shares)), key=lambda k: found.shares[k])
+    return str(found.tiers["tier"].iloc[most]) if most and found.shares[most] > 0 else None
+
+
+def plan_after(found: Ladder, options: Namespace) -> str:
+    """Return the command that plans for these sessions, as they were asked about: with what the store finds.
+
+    Where nobody named limits, they are what the users of the ladder see.
+    """
+    last = found.tiers.iloc[-1]
+    given = {name: getattr(options, name) for name in _UNIT}
+    usual = {"memory": 0.9, "kv": "bf16", "engine": "vllm"}
+    told: dict[str, str | float] = {
+        _UNIT[name]: value for name, value in given.items() if value not in (None, usual.get(name))
+    }
+    told |= {"tp": options.tp or 1, "prompt": floor(found.prompt + 0.5), "output": options.answer}
+    if last["together"] >= 0.005:
+        tier = tier_of(found)
+        told |= {"alpha": f"{last['together']:.2f}"}
+        told |= {"tier": tier, "sessions": ceil(found.users / found.units)} if tier else {}
+    told["rate"] = f"{last['rate']:.3g}"
+    if options.ttft is None:
+        seen = {name: min(round_up(last[name]), most) for name, most in LONGEST_LIMITS.items()}
+        told |= {**seen, "quantile": "means"}
+    else:
+        told |= {"ttft": options.ttft, "tpot": options.tpot}
+    return f"inference-math plan {as_flags(told)}"
+
+
+def bench_lines(found: Foreseen) -> list[str]:
+    """Return pace, each time with its quantiles, what the opening burst adds, and what was never calibrated."""
+    tokens, seqs = found.limits
+    said: list[Part | str] = [
+        {"key": "brief.pace", "seconds": found.seconds, "rate": found.rate, "tokens": tokens, "seqs": seqs}
+    ]
+    for name, key, spread in (
+        ("TTFT", "brief.ttft", "ttft"), ("TPOT", "brief.tpot", ""), ("ITL", "brief.gap", ""),
+        ("latency", "brief.latency", "e2e"),
+    ):  # fmt: skip
+        mean, half, most, rare = map(float, found.table.loc[name].to_numpy())
+        if not isfinite(mean):  # answers of one token have no gaps
+            continue
+        ends = [mean * one for one in found.spread.get(spread, ())]
+        said.append({"key": key, "mean": mean, "p50": half, "p90": most, "p99": rare, "ends": _between(ends)})
+    said += _burst(found)
+    said += [sentence(one) for one in found.notes]
+    return [*map(say, said[: LINES - 1]), say({"key": "brief.full"})]
+
+
+def _between(ends: list[float]) -> list[Part]:
+    return [{"key": "brief.ends", "low": ends[0], "high": ends[1]}] if ends else []
+
+
+def _burst(found: Foreseen) -> Iterator[Part]:
+    """Yield what the opening burst adds to a mean TTFT, and how many prompts outweigh it."""
+    if found.enough > 0:
+        enough: Part = {"key": "brief.enough", "enough": found.enough, "close": CLOSE}
+        how = enough if found.enough < inf else {"key": "brief.never"}
+        yield {"key": "brief.burst", "burst": found.burst, "steady": found.steady, "how": how}
