@@ -110,7 +110,7 @@
     document.getElementById("planner-why").open ||= !best; // which says what would do
     architectures(found, null);
     const unit = best ? unitCard(found) : null;
-    text("planner-verdict", best ? `${sentence(unit.headline)} ${sentence([unit.sure, " ", ...unit.why])}` : "");
+    text("planner-verdict", best ? `At full load, ${say(unit.headline)}. ${sentence([unit.sure, " ", ...unit.why])}` : "");
     if (!best) card.words(sentence(noneSaid(found)), "none", document.querySelector("#planner-notes li").textContent);
     else if (given.goal === "unit") card.show(unit, solved.order);
     else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting", sentence(unit.headline));
@@ -197,7 +197,7 @@
     const told = order.filter((i) => found[i].never !== data.guessed);
     const said = say(math.gpus_said(...[({ gpu }) => gpu, (one) => one.middle, (one) => cost(one)[0]].map((of) => told.map((i) => of(found[i])))));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
-    table("planner-gpus", ["GPU", "stands on", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
+    table("planner-gpus", ["GPU", "numbers are", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`, "break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power"],
       order.map((i) => {
         const one = found[i];
         if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];
@@ -326,6 +326,11 @@
     }
     for (const change of page.nearest(given, fixes, works)) { if (change) page.offer(change); yield; }
   };
+  // In place of what is refused: at the least its field as it may be, whatever is said then.
+  const mended = function* (given, fixes) {
+    yield* remedy(given, fixes, false);
+    if (fixes.length && document.getElementById("planner-fixes").hidden) page.offer(fixes[0]);
+  };
   const offerLimits = function* (given) {
     const found = decided(layoutsOf(given).find((one) => works(one)));
     const kept = given.goal === "unit" ? null : yield* looserFleets(found);
@@ -372,7 +377,7 @@
     page.complain(null);
     let tried, refused;
     try { tried = layoutsOf(given); } catch (error) { refused = error; }
-    const work = refused ? remedy(given, refused.fixes ?? [], false) : answered(given, tried, began);
+    const work = refused ? mended(given, refused.fixes ?? []) : answered(given, tried, began);
     last = null;
     if (refused) refusal(refused);
     const go = () => {
@@ -386,7 +391,7 @@
   const refusal = (error) => {
     page.complain(error);
     text("planner-verdict", "");
-    card.words(`${error.message}.`, "refused");
+    card.words(page.stopped(error), "refused");
     text("planner-settings", "");
     document.getElementById("planner-notes").replaceChildren();
     data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
@@ -445,7 +450,7 @@
   const fleetLine = (given) => {
     if (given.goal === "unit") return "";
     const come = [...(given.arrivals === "1" ? [] : [`cv_arrivals=${given.arrivals}`]), ...(mixOf(given) ? ["mix=requests"] : [])].join(", ");
-    const rest = `${given.promise === "mean" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${come && `, arrivals=planner.Arrivals(${come})`}`;
+    const rest = `${given.promise === "usual" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${come && `, arrivals=planner.Arrivals(${come})`}`;
     return `print(planner.${given.goal === "have" ? `capacity(found, ${given.have}` : `fleet(found, ${given.traffic}`}${rest}))  # with queues, simulated\n`;
   };
   const asPython = () => {
@@ -455,7 +460,7 @@
     const mix = Boolean(mixOf(given));
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const requests = `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
-    const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
+    const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.goal === "unit" && Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
     const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     const imported = mix ? "from inference_math_planner.fleets.mixes import mix\n" : "";
     return `import inference_math_planner as planner\nfrom inference_math import SLA, Unit, Workload\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
@@ -473,7 +478,7 @@
     if (wrong(state())) return wrong(state());
     const given = last ?? layoutsOf(state())[0];
     const asked_ = question(given).unit;
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.goal !== "unit" ? say(math.promised(shareOf(given))) : Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];

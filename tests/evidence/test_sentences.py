@@ -13,7 +13,20 @@ from inference_math_planner.answers.deployment import ANSWERS
 
 SOURCE = Path(__file__).parents[2]
 # Tables of which a name is chosen: of an input, a size, what is counted, how sure that is.
-BY_NAME = {"input", "less", "more", "headline", "noun", "axis", "other", "layout", "undecided", "next"}
+BY_NAME = {
+    "input",
+    "less",
+    "more",
+    "headline",
+    "noun",
+    "axis",
+    "other",
+    "layout",
+    "undecided",
+    "next",
+    "planned",
+    "scope",
+}
 
 
 def chosen():

@@ -17,7 +17,7 @@ __all__ = ["DEFAULT", "case_of", "planned", "settings", "unit_of"]
 DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "bf16", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
-    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
+    "promise": "usual", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
     "imbalance": "",
@@ -47,7 +47,7 @@ def case_of(given):
         work = Workload.from_trace(mix(given["lengths"], stored))
     else:
         work = Workload(float(given["prompt"]), float(given["output"]), stored, given["lengths"])
-    quantile = None if given["promise"][0] == "m" else float(given["promise"])
+    quantile = float(given["promise"]) if given["goal"] == "unit" and given["promise"][0] == "0" else None
     sla = SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile)
     return Case(
         unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given),
@@ -69,7 +69,7 @@ def settings(count):
         "weights": ["bf16", "fp8", "fp8", "nvfp4", "mxfp4", "int4"], "kv": ["bf16", "fp8"],
         "engine": ["vllm", "trtllm", "sglang"],
         "tier": ["hbm", "own", *(name for name in tiers() if name != "hbm")],
-        "store": ["0.5", "12.8", "300"], "promise": ["mean", "0.9", "0.99"],
+        "store": ["0.5", "12.8", "300"], "goal": ["serve", "unit"], "promise": ["usual", "0.9", "0.99"],
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
         "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),

@@ -66,7 +66,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
         "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": ranged(rows[0]["value"], about),
         "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
         "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
-        "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"]), "others": others, "rows": rows,
+        "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"], about), "others": others, "rows": rows,
         "meters": [
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
@@ -136,8 +136,11 @@ def headline(best: Sized, about: About) -> Part:
     }  # fmt: skip
 
 
-def what(best: Sized, layout: Layout, gpus: float) -> Part:
-    """Return what is started: replicas, their units, and how many GPUs each has in which layout."""
+def what(best: Sized, layout: Layout, gpus: float, about: About) -> Part:
+    """Return what is started: replicas, their units, and how many GPUs each has in which precision and layout.
+
+    And which number of a range it is for.
+    """
     units: Part = {"key": "card.units", "units": best["units"]}
     if best["prefill"] > 0:
         units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["units"] - best["prefill"]}
@@ -147,7 +150,12 @@ def what(best: Sized, layout: Layout, gpus: float) -> Part:
         if name == "tp" or sizes[name] > 1:
             shares.append({"key": "layout." + name, "size": sizes[name]})
     of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
-    return {"key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus, "shares": shares}
+    ends, goal = counted(best, about["goal"]), about["goal"]
+    planned: Part = {"key": "planned." + goal, "count": ends[0], "priced": about["price"] > 0}
+    return {
+        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus,
+        "weights": about["weights"].upper(), "shares": shares, "planned": [planned] if ranged(ends, about) else [],
+    }  # fmt: skip
 
 
 def told(name: str, ends: list[float], goal: str) -> Part:

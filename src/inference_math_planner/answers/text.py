@@ -13,7 +13,7 @@ from math import isnan
 
 import pandas as pd
 
-from inference_math.evidence.numerals import digits, most_of
+from inference_math.evidence.numerals import digits, in_ms, most_of
 from inference_math.evidence.sentences import say
 from inference_math.workload import SLA
 from inference_math_planner.answers.record import (
@@ -131,7 +131,7 @@ def card_lines(record: Record) -> list[str]:
 def _metered(one: Metered, ranged: bool) -> str:
     low, high = digits(1e3 * one.value.low), digits(1e3 * one.value.high)
     seen = f"{low} to {high}" if ranged else digits(1e3 * one.value.value)
-    return f"a {one.of} {one.name} of {seen} ms (limit {1e3 * one.limit:g})"
+    return f"a {one.of} {one.name} of {seen} ms (limit {digits(1e3 * one.limit)} ms)"
 
 
 def as_text(record: Record, *, card: bool = True) -> str:
@@ -233,7 +233,11 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
     cells |= {"best in": f"{one.best_in:.0%}", "less than the most": f"{one.expected_loss:.0%}"}
-    cells |= {"TTFT (ms)": _three(one.ttft, 1e3), "TPOT (ms)": _three(one.tpot, 1e3), "holds in": f"{one.kept:.0%}"}
+    cells |= {
+        "TTFT (ms)": _three(one.ttft, 1e3),
+        "TPOT (ms)": _three(one.tpot, 1e3),
+        "keeps the promise in": f"{one.kept:.0%}",
+    }
     return cells
 
 
@@ -242,7 +246,7 @@ def gpus_table(record: Record) -> pd.DataFrame:
     titles = {"rate": "requests/s of a GPU", "ratio": "as many of yours", "break_even": "break-even (USD/hour)"}
     titles |= {"usd_per_million": "USD per million output tokens"}
     rows = [
-        {"GPU": one.gpu, "stands on": one.standing, "architecture": one.architecture}
+        {"GPU": one.gpu, "numbers are": one.standing, "architecture": one.architecture}
         | {title: _ends(one, name) for name, title in titles.items()}
         | {"price (USD/hour)": cell(one.price)}
         for one in record.gpus
@@ -372,7 +376,7 @@ def _heading(record: Record) -> list[str]:
 
 
 def _promised(sla: SLA) -> str:
-    first, gap = f"{1e3 * sla.ttft:g} ms", f"{1e3 * sla.tpot:g} ms"
+    first, gap = in_ms(sla.ttft), in_ms(sla.tpot)
     if sla.quantile is None:
         return f"mean TTFT within {first}, mean TPOT within {gap}"
     which = f"P{100 * sla.quantile:g}"

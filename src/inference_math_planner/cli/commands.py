@@ -29,6 +29,7 @@ from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.scope import too_long
 from inference_math.unit.steps import kv_sent
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS, SLA, Trace, Workload
@@ -288,7 +289,14 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     unit, named = _laid_out(options)
     if options.drafts or options.accepted != ACCEPTED:
         unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
-    sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
+    if mixed is None and options.turns is None:
+        long = too_long(unit.model.name, unit.model.context, work.n_in + work.n_out)
+        if long:
+            raise ValueError(f"--prompt must be smaller: {say(long)}")
+    # With queues a promise is of the requests that are played; settings and layouts are chosen by means.
+    alone = options.rate is None and options.have is None
+    share = options.quantile if alone and isinstance(options.quantile, float) else None
+    sla = SLA(options.ttft, options.tpot, share)
     asked: dict[str, Any] = {
         "units": _units(options, unit),
         "tier": place,
@@ -297,10 +305,12 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     }
     asked["sessions"] = 0 if options.sessions is None else as_whole("--sessions", options.sessions)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
-    if options.rate is None and options.have is None:
+    most = options.search or max(SEARCHED, unit.gpus)  # whole nodes, where no one holds the model
+    if options.have is not None and options.search is None:
+        most = min(most, options.have)
+    if alone:
         if named and options.search is None:
             return Sized(plan(unit, work, sla, **asked), None)
-        most = options.search or SEARCHED
         if unit.gpus > most:
             _refuse_few(unit, most, "--search")
         found, tried = search(Case(unit, work, sla, **asked), most)
@@ -313,9 +323,6 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     }
     if not named or options.search is not None:
         asked["units"] = options.units or asked["units"]
-        most = options.search or min(options.have or SEARCHED, SEARCHED)
-        if not options.search and unit.gpus <= (options.have or 0):
-            most = max(most, unit.gpus)  # whole nodes are there, and no one holds the model
         if unit.gpus > most:
             _refuse_few(unit, most, "--have" if options.have == most else "--search")
         case = Case(unit, work, sla, **asked)

@@ -117,14 +117,14 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
     found = card.evidence(about | {"own": False, "scaled": False})
     assert [(pytest.approx(one["off"]), one["count"]) for one in found if "off" in one] == offs
     if not offs:
-        assert say(found) == "no served point of such a model (dense) on the b under trtllm checks this answer"
+        assert say(found) == "no benchmark run of such a model (dense) on the b under trtllm checks this answer"
 
 
 def test_evidence_reads_as_a_sentence():
     about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "rows": ROWS, "own": False}
     assert say(card.evidence(about | {"scaled": True})) == (
-        "on the nearest 4 points, served by older vllm (m in fp8 on h) predictions were 30% off in latency, 50% in"
-        " TTFT; the calibration's own intervals held 100% of them"
+        "in the 4 nearest benchmark runs, of an older vllm (m in fp8 on h), predictions were 30% off in latency, 50% in"
+        " TTFT; 100% of them lay within the calibration's own intervals"
     )
     assert card.evidence({"own": True}) == [{"key": "card.own"}]
 
@@ -208,5 +208,9 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
     assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
     assert power["kw"] == 2.8
     layout = {"tp": 2, "dp": 1, "ep": 1, "pp": 1}
-    said = card.what({"units": 8, "prefill": 3, "replicas": 2}, layout, 16)
-    assert said["of"]["units"] == {"key": "card.pools", "prefill": 3, "decode": 5}
+    sized = {"units": 8, "prefill": 3, "replicas": 2, "gpus": [48.0, 32.0, 64.0], "rate": [7.0, 7.0, 7.0]}
+    about |= {"goal": "gpus", "never": True, "weights": "fp8"}
+    assert say(card.what(sized, layout, 2, about)) == (
+        "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs"
+    )
+    assert say(card.what(sized, layout, 2, about | {"never": False})).endswith("(FP8, TP 2)")

@@ -319,8 +319,8 @@ def test_where_nothing_meets_the_limits_all_is_printed_that_is_known():
 
 def test_what_was_never_calibrated_is_said():
     found = planner.plan(Unit.of("llama-3-8b", "l40s", tp=1), WORK, LIMITS, intervals=False)
-    assert {line.split()[0] for line in found.outside} == {"gpu"}
-    assert "! not calibrated: gpu l40s" in str(found)
+    assert {line.split()[0] for line in found.outside} == {"GPU"}
+    assert "! not calibrated: GPU l40s" in str(found)
 
 
 def test_the_tornado_is_sorted_and_true():

@@ -321,16 +321,21 @@ def test_so_are_those_of_sessions_pages_and_experts(command, why):
     assert refused(command).startswith(why)
 
 
+TIGHT = "plan --model llama-3-8b --gpu h100-sxm --prompt 800 --output 60 --ttft 0.15 --tpot 0.03"
 HUGE = "plan --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2 --model"
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("llama-3-405b", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm: 8 hold it with"),
+        (
+            "llama-3-405b --search 8",
+            "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm: 8 hold it with",
+        ),
         ("llama-3-405b --have 4", "--have must be at least 16 for llama-3-405b in bf16 on h100-sxm: 4 hold it with"),
         ("llama-3-405b --search 2", "--search must be at least 16 for llama-3-405b in bf16 on h100-sxm"),
-        ("kimi-k2 --rate 5", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
+        ("kimi-k2 --rate 5 --search 8", "--search must be at least 16 for kimi-k2 in int4 on h100-sxm"),
+        ("opt-13b --output 5000", "--prompt must be smaller: a request of 5,500 tokens is longer than the 2,048"),
         ("glm-5 --tp 2", "--tp must be at least 16 for glm-5 in fp8 on h100-sxm"),
     ],
 )
@@ -338,7 +343,16 @@ def test_too_few_gpus_for_a_model_are_told_how_many_it_takes(model, words):
     assert refused(f"{HUGE} {model}").startswith(words)
 
 
+@pytest.mark.parametrize("layout", ["--tp 1", ""])
+def test_the_usual_promise_and_the_same_in_words_have_one_answer(layout):
+    usual, same, more = (
+        asked(f"{TIGHT} --rate 9 --units 2 {layout} {promise}") for promise in ("", "--promise 0.9", "--promise 0.99")
+    )
+    assert usual == same
+    assert usual["answer"] != more["answer"]
+
+
 def test_what_the_error_names_works():
-    for way, layout in (("--search 16", (8, 2)), ("--weights fp8", (8, 1))):
+    for way, layout in (("--search 16", (8, 2)), ("", (8, 2)), ("--weights fp8", (8, 1))):
         found = asked(f"{HUGE} llama-3-405b {way}")["answer"]["layout"]
         assert (found["tp"], found["pp"]) == layout
