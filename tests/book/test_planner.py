@@ -363,7 +363,7 @@ def test_a_slider_is_answered_and_the_page_is_light(open_page, site):
     page = open_page(PAGE)
     complete(page)
     slider, shown = page.locator("input[data-for=prompt]"), set()
-    for place in range(300, 900, 60):
+    for place in range(300, 800, 50):
         slider.evaluate(
             "(s, v) => { delete s.form.dataset.answered; s.value = v; "
             "s.dispatchEvent(new Event('input', {bubbles: true})); }",
@@ -375,9 +375,9 @@ def test_a_slider_is_answered_and_the_page_is_light(open_page, site):
     own = [
         site / PAGE,
         *(site / "_static" / f"{name}.js" for name in ("inference_math", "planner", "share")),
-        *(site / "_static" / f"planner-{name}.js" for name in ("pictures", "crowd", "answer", "bench")),
+        *(site / "_static" / f"planner-{name}.js" for name in ("form", "pictures", "crowd", "answer")),
     ]
-    assert sum(path.stat().st_size for path in own) < 510_000
+    assert sum(path.stat().st_size for path in own) <= 500_000
 
 
 def test_a_narrow_screen_has_a_bar_that_opens_and_covers_no_field(open_page):

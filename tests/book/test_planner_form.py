@@ -124,7 +124,7 @@ def test_the_usual_promise_and_the_same_in_words_have_one_answer(page):
     said = []
     for promise in ("usual", "0.9"):
         page.locator("[name=promise]").select_option(promise)
-        page.wait_for_selector("#planner-form[data-sized]")
+        page.wait_for_selector("#planner-form[data-complete]")
         said.append([page.locator(f"#{one}").text_content() for one in ("planner-answer", "planner-why")])
     assert said[0] == said[1]
     page.evaluate("location.hash = '#plan:promise=mean&goal=unit'")  # as old links have it

@@ -82,8 +82,11 @@ def settings(count):
             "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
             "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
         }  # fmt: skip
-        if not catalogue.model(given["model"]).is_mixture:
+        model = catalogue.model(given["model"])
+        if not model.is_mixture:
             given["imbalance"] = ""
+        if model.context and float(given["prompt"]) + float(given["output"]) > model.context:
+            continue  # which the page and the command line refuse
         try:
             case_of(given).checked()
         except ValueError:

@@ -201,7 +201,13 @@ _UNPACKED = """
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
-_STUB = re.compile(r"\bstub(?=\d+_)")  # how the printer begins a name of its own
+# What the printer says at length: names of its own, functions that are named twice, lists that are set twice.
+_SHORT = (
+    (re.compile(r"\bstub(\d+_)(?:(?:seq|itr|tgt)\b)?"), r"s\1"),
+    (re.compile(r"\b_py(?:meth|func)_"), "p_"),
+    (re.compile(r"\bfunction (?:flx_\w+|list_comprehension) ?\("), "function ("),
+    (re.compile(r"\b(s\d+_) = (.+);\s*\1 = keys_of\(\1\);"), r"\1 = keys_of(\2);"),
+)
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
 
@@ -215,7 +221,9 @@ def script() -> str:
     names = sorted(name for module in _MODULES for name in _functions(module))
     exported = ", ".join([*numerals.__all__, "say", *names])
     numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
-    functions = _STUB.sub("s", _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False)))
+    functions = _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False))
+    for said, short in _SHORT:
+        functions = said.sub(short, functions)
     whole: str = jsmin(  # who reads it reads the Python
         f'(function () {{\n"use strict";\n{_PRELUDE}{_HOLES}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n{_UNPACKED}}})();\n"
