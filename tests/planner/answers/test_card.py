@@ -117,14 +117,14 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
     found = card.evidence(about | {"own": False, "scaled": False})
     assert [(pytest.approx(one["off"]), one["count"]) for one in found if "off" in one] == offs
     if not offs:
-        assert say(found) == "no benchmark run of such a model (dense) on the b under trtllm checks this answer"
+        assert say(found) == "no measurement of such a model (dense) on the b under trtllm checks this answer"
 
 
 def test_evidence_reads_as_a_sentence():
     about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "rows": ROWS, "own": False}
     assert say(card.evidence(about | {"scaled": True})) == (
-        "in the 4 nearest benchmark runs, of an older vllm (m in fp8 on h), predictions were 30% off in latency, 50% in"
-        " TTFT; 100% of them lay within the calibration's own intervals"
+        "on the nearest 4 measurements (m in fp8 on h, older vllm) predictions were 30% off in latency, 50% in TTFT;"
+        " 100% of them lay within the predicted intervals"
     )
     assert card.evidence({"own": True}) == [{"key": "card.own"}]
 

@@ -145,7 +145,7 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
     if more:
         drafts, told, mtp, *_ = found
         assert drafts["gives"] == pytest.approx({1: 1.8, 2: 1.75}[drafts["drafts"]])
-        assert say(told) == "with drafts predictions were 16% off in 11 benchmark runs (d in fp8 on b under t)"
+        assert say(told) == "with drafts predictions were 16% off on 11 measurements (d in fp8 on b under t)"
         assert mtp["stages"] == ("pp" in more)
 
 
@@ -230,7 +230,7 @@ def test_what_a_store_loads_and_writes_is_said(where, hidden):
 def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their_points():
     unit = Unit.of("llama-3-8b", "h100-sxm")
     told = say(notes.widened(unit.stand, known_errors())[0])
-    assert "14% of 7 benchmark runs lay (llama-3-8b in bf16 on h100-sxm)" in told
+    assert "14% of 7 measurements lay (llama-3-8b in bf16 on h100-sxm)" in told
     assert notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors()) == []
 
 
