@@ -372,7 +372,12 @@ def _heading(record: Record) -> list[str]:
     work, store = record.workload, record.answer.store
     sent = f"{digits(work.n_in)} prompt and {digits(work.n_out)} output tokens, {work.alpha:.0%} of each prompt stored"
     place = "" if store in (None, "hbm") else f" from {store}"
-    return [f"{record.unit}; {record.calibration} coefficients", f"{sent}{place}; {_promised(record.sla)}"]
+    fitted = (
+        "coefficients of single operators"
+        if record.calibration == "zero-shot"
+        else f"{record.calibration} coefficients"
+    )
+    return [f"{record.unit}; {fitted}", f"{sent}{place}; {_promised(record.sla)}"]
 
 
 def _promised(sla: SLA) -> str:
