@@ -23,23 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
 
-SURE = 2.0  # times what a lead falls short by from draw to draw, its standard deviation to the bad side
 THIRD = 0.25  # of the draws, or more: one of three that win as often
 HALF = 0.4  # of the draws, or more: one of two
 
 
 def confidence(choice: Solution, name: str, doubted: bool) -> str:
-    """Return how sure a choice is by its draws: "sure", "likely" or "open".
+    """Return how sure a choice is by its draws and doubts: "sure", "likely" or "open".
 
-    Open is what the rule of choice calls a tie, a lead no longer than what it falls short by from draw to draw
-    (`choice.scattered`), and a lead that is too small to matter. Sure is a lead of twice that at least, whose winner is
-    the same in nine of ten draws, unless the draws are `doubted`: of a set-up that was never calibrated, or of whose
-    nearest points the intervals missed a quarter.
+    Open is what the rule of choice calls a tie, the best less often than `choice.LIKELY`, and a lead that is too small
+    to matter. Sure is the best nine times in ten, unless the draws are `doubted`: of a set-up that was never
+    calibrated, or of whose nearest points the intervals missed a quarter.
     """
     if choice["tie"] or choice["lead"] < MATTERS:
         return "open"
-    short = choice["lead"] < SURE * choice["scatter"] or choice["best_in"][name] < CAREFUL
-    return "likely" if short or doubted else "sure"
+    return "likely" if choice["best_in"][name] < CAREFUL or doubted else "sure"
 
 
 def few_held(seen: Part) -> bool:

@@ -21,12 +21,10 @@ NAMES = ["disaggregated", "chunked", "aggregated"]
 LONGEST = 90  # characters of a headline
 
 
-def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0, rates=(2.0, 1.0, 1.0)):
+def choice(lead=0.2, shares=(0.95, 0.05, 0.0), tie=False, none=0.0, rates=(2.0, 1.0, 1.0)):
     best_in = dict(zip(NAMES, shares, strict=True))
     served = {name: [rate, rate] for name, rate in zip(NAMES, rates, strict=True)}
-    return {"lead": lead, "scatter": scatter, "best_in": best_in, "tie": tie, "none_in": none, "order": NAMES} | {
-        "rates": served
-    }
+    return {"lead": lead, "best_in": best_in, "tie": tie, "none_in": none, "order": NAMES} | {"rates": served}
 
 
 @pytest.mark.parametrize(
@@ -34,12 +32,10 @@ def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0
     [
         ({}, False, "sure"),
         ({}, True, "likely"),  # what was never calibrated, or held few points, is never sure
-        ({"scatter": 0.11}, False, "likely"),  # less than twice what the lead falls short by
         ({"shares": (0.89, 0.11, 0.0)}, False, "likely"),
-        ({"lead": 0.01, "scatter": 0.001}, False, "open"),  # sure, and too small to matter
+        ({"lead": 0.01}, False, "open"),  # sure, and too small to matter
         ({"tie": True}, False, "open"),
-        ({"lead": 0.02, "scatter": 0.001}, False, "sure"),  # the edges
-        ({"scatter": 0.1}, False, "sure"),
+        ({"lead": 0.02}, False, "sure"),  # the edges
         ({"shares": (0.9, 0.1, 0.0)}, False, "sure"),
         ({"lead": nan}, False, "sure"),  # nobody else meets the limits
     ],
