@@ -63,11 +63,11 @@ window.inferenceMathAnswer = (() => {
     at("card-rows").replaceChildren(...drawn, ...none, scale);
     at("card-axis").textContent = capital(say(title));
   };
-  const measure = ({ meters }) => {
+  const measure = ({ meters, ranged }) => {
     at("card-meters").replaceChildren(...meters.map(({ name, of, value: [value, low, high], limit }) => {
       const { place } = axis(1.15 * limit);
       const [own, from, to] = [value, low, high].map((one) => digits(1000 * one));
-      const one = line(name, track(["card-fill", "0%", place(value)], ["card-limit", place(limit), ""]), own, `of ${digits(1000 * limit)} ms`);
+      const one = line(name, track(["card-fill", "0%", place(value)], ["card-limit", place(limit), ""]), ranged ? span(1000 * low, 1000 * high) : own, `of ${digits(1000 * limit)} ms`);
       one.title = `${say(of)} ${name}: ${from} to ${to} ms in nine of ten draws`;
       return one;
     }));

@@ -137,7 +137,7 @@ window.inferenceMathCrowd = (() => {
   const holds = (found, played, goal) => !played.like.length || hosted(found, played, goal).holds;
 
   // What a form promises, of how many requests, and what is played for it: requests `like` recorded ones, or none.
-  const shareOf = (given) => (given.promise === "mean" ? data.crowd.share : Number(given.promise) || 0);
+  const shareOf = (given) => (given.promise === "usual" ? data.crowd.share : Number(given.promise) || 0);
   const playedOf = (given, like) => ({ gaps: data.crowd.gaps, cv: Number(given.arrivals), lengths: data.crowd.lengths, like, share: shareOf(given) });
 
   return { sized, least, idle, laid, holds, shareOf, playedOf };

@@ -33,14 +33,15 @@
     const [prompt, output] = [0, 1].map((i) => String(rows.reduce((sum, row) => sum + row[i], 0) / rows.length));
     return { prompt, output };
   };
-  // Fields that follow from another are shown, and cannot be set: means of a mix, a layout that is searched.
+  // Fields that follow from another are shown, say so, and cannot be set: means of a mix, a layout that is searched.
   const follow = () => {
     const found = means(at("lengths")?.value);
-    const fixed = { prompt: "prompt" in found, output: "output" in found };
-    for (const name of ["dp", "experts", "pp"]) fixed[name] = at("tp").value === "auto";
-    for (const [name, held] of Object.entries(fixed)) {
+    const fixed = { prompt: "prompt" in found && "As recorded", output: "output" in found && "As recorded" };
+    for (const name of ["dp", "experts", "pp"]) fixed[name] = at("tp").value === "auto" && "Choose a TP first";
+    for (const [name, why] of Object.entries(fixed)) {
       if (name in found) at(name).value = Math.round(found[name]);
-      for (const one of form.querySelectorAll(`[name="${name}"], [data-for="${name}"]`)) one.disabled = held;
+      for (const one of form.querySelectorAll(`[name="${name}"], [data-for="${name}"]`)) one.disabled = Boolean(why);
+      at(name)?.labels[0].setAttribute("data-held", why || "");
     }
     form.querySelectorAll("input[type=range]").forEach(place);
   };
@@ -49,6 +50,7 @@
     : value === "" ? Boolean(field.placeholder) : field.type !== "number" || Number.isFinite(Number(value)));
   // What `values` do not name is as the page opens; returned are those that name what this page does not have.
   const write = (values) => {
+    if (values.promise === "mean") values = { ...values, promise: known.promise }; // as it was called
     const strange = NAMES.filter((name) => name in values && !has(at(name), String(values[name])));
     for (const name of NAMES) at(name).value = name in values && !strange.includes(name) ? values[name] : known[name];
     carried = Object.fromEntries(Object.entries(values).filter(([name]) => name in known && !NAMES.includes(name)));
@@ -88,6 +90,7 @@
   };
 
   const label = (name) => at(name)?.labels[0].firstChild.textContent ?? name;
+  const stopped = ({ message }) => (message.endsWith("?") ? message : `${message}.`);
   // An Error that names its field, and changes that may mend it: which of them do is tried.
   const refuse = (name, why, fixes = [], short = "") => throwing(name, `${label(name)} ${why}`, fixes, short);
   const throwing = (field, message, fixes = [], short = "") => { throw Object.assign(new Error(message), { field, fixes, short }); };
@@ -115,6 +118,8 @@
       const near = math.near(given.model, MODELS, 3);
       refuse("model", `${given.model || "without a name"} is none of the ${MODELS.length} that are known${near.length ? `; did you mean ${near.join(" or ")}?` : ""}`, near.map((name) => ({ model: name })));
     }
+    const long = mixOf(given) || form.dataset.page !== "plan" ? [] : math.too_long(given.model, model.context, Number(given.prompt) + Number(given.output));
+    if (long.length) refuse("prompt", `must be smaller: ${say(long)}`, [{ prompt: String(model.context - given.output) }]);
     const layer = model.tp[given.tp];
     const rates = data.gpus[given.gpu];
     if (!layer) refuse("tp", `must divide the heads of ${given.model}, which ${tp} does not`);
@@ -148,7 +153,7 @@
       : { front: given.front / 1000, front_sd: 0 };
     const question_ = {
       unit, work, engine: data.engines[given.engine], units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
-      quantile: Number(given.promise) || 0, ...fronted, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
+      quantile: given.goal === "unit" ? Number(given.promise) || 0 : 0, ...fronted, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       prefill: [], doubts: math.doubts(data.comparisons, model.kind, rates.generation, work.n_in, work.n_out),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
       page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: model.context,
@@ -180,17 +185,19 @@
     return prices;
   };
 
-  // Layouts to try: that which is named, or as `fleets.layouts` all in a node that hold the model; an Error if none does.
+  // Layouts to try: that which is named, or as `fleets.layouts` all in a node that hold the model, or else as few nodes
+  // as do; an Error if none does, of too few GPUs before others.
   const layoutsOf = (given) => {
     if (given.tp !== "auto") { question(given); return [given]; }
     const mixture = data.models[given.model]?.shape.routed_params > 0;
-    const most = Math.min(8, data.gpus[given.gpu].joined, given.goal === "have" ? Math.max(1, given.have) : 8);
-    let refused;
-    const found = math.tried_in_a_node(most, mixture)
-      .map(({ tp, dp, ep }) => ({ ...given, tp: String(tp), dp: String(dp), pp: "1", experts: ep > 1 ? "whole" : "split" }))
-      .filter((one) => { try { question(one); return true; } catch (error) { refused = error; return false; } });
-    if (!found.length) throw refused;
-    return found;
+    const node = Math.min(8, data.gpus[given.gpu].joined);
+    const refused = [];
+    for (const tried of [math.tried_in_a_node(node, mixture), ...[2, 4, 8].map((pp) => [{ tp: node, dp: 1, ep: 1, pp }])]) {
+      const found = tried.map(({ tp, dp, ep, pp }) => ({ ...given, tp: String(tp), dp: String(dp), pp: String(pp), experts: ep > 1 ? "whole" : "split" }))
+        .filter((one) => { try { return question(one); } catch (error) { refused.push(error); return false; } });
+      if (found.length) return found;
+    }
+    throw refused.find(({ field }) => field === "have") ?? refused.at(-1);
   };
 
   // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
@@ -248,11 +255,10 @@
     const kinds = [
       ...fixes.map((one) => [one]), sizes, given.tp === "auto" ? [] : [AUTO], fewer.filter((one) => BITS[one] > 4).map((weights) => ({ weights })),
       larger.map((gpu) => ({ gpu, ...AUTO })), fewer.filter((one) => BITS[one] === 4).map((weights) => ({ weights })), fewer.flatMap((weights) => larger.map((gpu) => ({ gpu, weights, ...AUTO }))),
-      ["2", "4", "8"].map((pp) => ({ ...AUTO, tp: "8", pp })),
     ];
     let found = 0;
     for (const [i, kind] of kinds.entries()) {
-      if (found > 2 && i > kinds.length - 3) return; // two things at once, or several nodes, where nothing else does
+      if (found > 2 && i > kinds.length - 2) return; // two things at once where nothing else does
       for (const change of kind) {
         yield null;
         if (works({ ...given, ...change })) { found += 1; yield change; break; }
@@ -288,13 +294,12 @@
     if (error?.field) at(error.field)?.setAttribute("aria-invalid", "true");
   };
 
-  // A checkpoint in four or eight bits is served as it is stored; four bits that it has not are not kept. What was
-  // another model's alone goes with it.
+  // A model is served as its checkpoint is stored, as on the command line. What was another model's alone goes with it.
   const OF_A_MODEL = ["tp", "dp", "experts", "pp", "drafts", "accepted", "imbalance", "front"];
   const asStored = (name) => {
     const stored = data.models[math.meant(name, MODELS)]?.stored;
     if (!stored) return;
-    if (stored !== "bf16" || BITS[at("weights").value] === 4) at("weights").value = stored;
+    at("weights").value = stored;
     for (const one of OF_A_MODEL) at(one).value = known[one];
   };
   const listen = (answer) => {
@@ -336,7 +341,7 @@
   };
   const titleOf = (given) => `${given.model} in ${given.weights.toUpperCase()} on ${given.tp * given.dp * given.pp} × ${given.gpu}, ${data.engines[given.engine].title}`;
   const refused = (error, works) => {
-    byId("planner-headline").textContent = `${error.message}.`;
+    byId("planner-headline").textContent = stopped(error);
     complain(error);
     const valid = (given) => { try { return layoutsOf(given); } catch { return null; } };
     for (const change of nearest({ ...state(), goal: "unit" }, error.fixes ?? [], works ?? valid)) if (change) offer(change);
@@ -346,6 +351,6 @@
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
     form, at, byId, known, state, write, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws,
-    spreadOf, stand, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, label, say, started: false,
+    spreadOf, stand, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, started: false,
   };
 })();

@@ -110,7 +110,7 @@
     document.getElementById("planner-why").open ||= !best; // which says what would do
     architectures(found, null);
     const unit = best ? unitCard(found) : null;
-    text("planner-verdict", best ? `${sentence(unit.headline)} ${sentence([unit.sure, " ", ...unit.why])}` : "");
+    text("planner-verdict", best ? `At full load, ${say(unit.headline)}. ${sentence([unit.sure, " ", ...unit.why])}` : "");
     if (!best) card.words(sentence(noneSaid(found)), "none", document.querySelector("#planner-notes li").textContent);
     else if (given.goal === "unit") card.show(unit, solved.order);
     else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting", sentence(unit.headline));
@@ -234,7 +234,7 @@
     "requests/s of a unit, at full load", "the best in this share of draws, at full load", "serves less than the most, at full load, by", "keeps the limits in this share of draws",
     "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
     asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
-    table("planner-architectures", ["", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
+    table("planner-architectures", ["quantity", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
     const heads = document.querySelectorAll("#planner-architectures th");
     names.forEach((name, i) => { heads[i + 1].style.borderBottom = `.25em solid var(--${name})`; });  // as in the picture
   };
@@ -328,6 +328,11 @@
     }
     for (const change of page.nearest(given, fixes, works)) { if (change) page.offer(change); yield; }
   };
+  // In place of what is refused: at the least its field as it may be, whatever is said then.
+  const mended = function* (given, fixes) {
+    yield* remedy(given, fixes, false);
+    if (fixes.length && document.getElementById("planner-fixes").hidden) page.offer(fixes[0]);
+  };
   const offerLimits = function* (given) {
     const found = decided(layoutsOf(given).find((one) => works(one)));
     const kept = given.goal === "unit" ? null : yield* looserFleets(found);
@@ -374,7 +379,7 @@
     page.complain(null);
     let tried, refused;
     try { tried = layoutsOf(given); } catch (error) { refused = error; }
-    const work = refused ? remedy(given, refused.fixes ?? [], false) : answered(given, tried, began);
+    const work = refused ? mended(given, refused.fixes ?? []) : answered(given, tried, began);
     last = null;
     if (refused) refusal(refused);
     const go = () => {
@@ -388,7 +393,7 @@
   const refusal = (error) => {
     page.complain(error);
     text("planner-verdict", "");
-    card.words(`${error.message}.`, "refused");
+    card.words(page.stopped(error), "refused");
     text("planner-settings", "");
     document.getElementById("planner-notes").replaceChildren();
     data.answers.forEach(([name]) => { cell("value", name, "–"); ["why", "by", "said"].forEach((kind) => cell(kind, name, "")); });
@@ -447,7 +452,7 @@
   const fleetLine = (given) => {
     if (given.goal === "unit") return "";
     const come = [...(given.arrivals === "1" ? [] : [`cv_arrivals=${given.arrivals}`]), ...(mixOf(given) ? ["mix=requests"] : [])].join(", ");
-    const rest = `${given.promise === "mean" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${come && `, arrivals=planner.Arrivals(${come})`}`;
+    const rest = `${given.promise === "usual" ? "" : `, quantile=${given.promise === "means" ? "None" : given.promise}`}${come && `, arrivals=planner.Arrivals(${come})`}`;
     return `print(planner.${given.goal === "have" ? `capacity(found, ${given.have}` : `fleet(found, ${given.traffic}`}${rest}))  # with queues, simulated\n`;
   };
   const asPython = () => {
@@ -457,7 +462,7 @@
     const mix = Boolean(mixOf(given));
     const sent = [given.prompt, given.output, ...(alpha ? [`alpha=${alpha}`] : []), ...(given.lengths === "geometric" ? ['lengths="geometric"'] : [])];
     const requests = `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
-    const limits = [given.ttft / 1000, given.tpot / 1000, ...(Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
+    const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.goal === "unit" && Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
     const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
     const imported = mix ? "from inference_math_planner.fleets.mixes import mix\n" : "";
     return `import inference_math_planner as planner\nfrom inference_math import SLA, Unit, Workload\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
@@ -475,13 +480,13 @@
     if (wrong(state())) return wrong(state());
     const given = last ?? layoutsOf(state())[0];
     const asked_ = question(given).unit;
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.goal !== "unit" ? say(math.promised(crowd.shareOf(given))) : Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
     return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, `**${lines("planner-said")}** ${[lines("planner-headline"), lines("card-cost"), lines("card-sure"), lines("card-evidence")].filter(Boolean).join(" ")}`, lines("planner-how"), `${lines("planner-verdict")} ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
-      ...sections.map((one) => [`## ${one.querySelector("h3").textContent}`, one.querySelector("p").textContent, rows(tableOf(one))].filter(Boolean).join("\n\n")), "## All numbers", rows(answers), ...started,
+      ...sections.map((one) => [`## ${one.querySelector("h2").textContent}`, one.querySelector("p").textContent, rows(tableOf(one))].filter(Boolean).join("\n\n")), "## All numbers", rows(answers), ...started,
       `Made with the planner of Inference Math: ${share.link("plan", linked())}`].filter(Boolean).join("\n\n") + "\n";
   };
 
@@ -490,7 +495,7 @@
   tools.append(
     share.copier("Copy as Python", asPython),
     share.button("Download tables (CSV)", () => {
-      share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h3").textContent], ...tableOf(one), []])));
+      share.download("plan.csv", "text/csv", share.csv(TABLES.filter((one) => !one.hidden).flatMap((one) => [[one.querySelector("h2").textContent], ...tableOf(one), []])));
     }),
     page.reset(answer),
   );

@@ -100,7 +100,7 @@ def test_what_cannot_be_played_is_named_with_what_can(page):
     for name, value, words in (
         ("max-concurrency", "0", "Users at once must be a whole number from 1 to 4096, not 0"),
         ("num-prompts", "", "Prompts in all must be a whole number from 1 to 20000, not empty"),
-        ("model", "deepseek-v3", "does not fit 8 × h100-sxm"),
+        ("model", "lama-3-8b", "did you mean llama-3-8b"),
     ):
         field = page.locator(f"#planner-form [name={name}]")
         kept = field.input_value()

@@ -29,6 +29,7 @@ NEWCOMERS = {
     "tokens faster than the weights are read": "tpot=5&goal=unit",
     "a trillion parameters": "model=kimi-k2&prompt=4000&output=1000&ttft=2000&goal=unit",
     "nothing in a field": "prompt=&goal=unit",
+    "more than a model was made for": "prompt=200000&goal=unit",
 }
 
 
@@ -101,6 +102,37 @@ def test_layouts_are_searched_as_on_the_command_line(open_page, changes):
     assert page.locator("[data-value=rate]").text_content().split()[0] == digits(best["rate"])
 
 
+def test_a_model_that_no_node_holds_lies_on_the_fewest_nodes(page):
+    page.locator("[name=goal]").select_option("unit")
+    page.locator("[name=model]").fill("deepseek-v3")
+    offered(page)
+    best, _ = search(case_of(DEFAULT | {"model": "deepseek-v3", "tp": "8", "pp": "2"}), 16)
+    assert page.locator("#planner-headline").text_content().endswith(best.card.what)
+    assert "PP 2" in best.card.what
+    held = page.locator("label:has([name=pp])")
+    assert held.get_attribute("data-held") == "Choose a TP first"
+    page.locator("[name=tp]").select_option("8")
+    assert held.get_attribute("data-held") == ""
+    assert offered(page).first.inner_text() == "TP auto"
+    page.locator("[name=have]").evaluate("one => { one.value = '8'; }")
+    page.locator("[name=tp]").select_option("auto")
+    page.locator("[name=goal]").select_option("have")
+    assert offered(page).first.inner_text() == "GPUs: 16"
+
+
+def test_the_usual_promise_and_the_same_in_words_have_one_answer(page):
+    said = []
+    for promise in ("usual", "0.9"):
+        page.locator("[name=promise]").select_option(promise)
+        page.wait_for_selector("#planner-form[data-complete]")
+        said.append([page.locator(f"#{one}").text_content() for one in ("planner-answer", "planner-why")])
+    assert said[0] == said[1]
+    page.evaluate("location.hash = '#plan:promise=mean&goal=unit'")  # as old links have it
+    offered(page)
+    assert page.locator("[name=promise]").input_value() == "usual"
+    assert page.locator("#planner-link").inner_text() == ""
+
+
 def test_a_model_is_found_by_its_repository_s_name(page):
     model = page.locator("[name=model]")
     assert page.locator("#names-of-model option").count() > 140
@@ -108,7 +140,7 @@ def test_a_model_is_found_by_its_repository_s_name(page):
     model.fill("Qwen/Qwen2.5-72B-Instruct")
     offered(page)
     assert page.evaluate("window.inferenceMathPlanner.state().model") == "qwen2.5-72b"
-    assert page.locator("[name=weights]").input_value() == "fp8"  # as it was: the checkpoint has no fewer bits
+    assert page.locator("[name=weights]").input_value() == "bf16"  # as the checkpoint, and on the command line
     model.blur()
     assert model.input_value() == "qwen2.5-72b"
     model.fill("deepseek-ai/DeepSeek-R1")

@@ -14,6 +14,7 @@ from inference_math_planner.answers.deployment import ANSWERS
 SOURCE = Path(__file__).parents[2]
 # Tables of which a name is chosen: of an input, a size, what is counted, how sure that is, a variable.
 BY_NAME = {"input", "less", "more", "headline", "noun", "axis", "other", "layout", "undecided", "next", "variable"}
+BY_NAME |= {"planned", "scope"}
 
 
 def chosen():

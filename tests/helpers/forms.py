@@ -17,7 +17,7 @@ __all__ = ["DEFAULT", "case_of", "planned", "settings", "unit_of"]
 DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "bf16", "engine": "vllm",
     "prompt": "2200", "output": "170", "stored": "0", "ttft": "400", "tpot": "40", "traffic": "40", "tier": "hbm",
-    "promise": "mean", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
+    "promise": "usual", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
     "imbalance": "",
@@ -47,7 +47,7 @@ def case_of(given):
         work = Workload.from_trace(mix(given["lengths"], stored))
     else:
         work = Workload(float(given["prompt"]), float(given["output"]), stored, given["lengths"])
-    quantile = None if given["promise"][0] == "m" else float(given["promise"])
+    quantile = float(given["promise"]) if given["goal"] == "unit" and given["promise"][0] == "0" else None
     sla = SLA(float(given["ttft"]) / 1000, float(given["tpot"]) / 1000, quantile)
     return Case(
         unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given),
@@ -58,7 +58,8 @@ def case_of(given):
 
 def planned(given):
     """Return the package's plan for the settings of the form."""
-    return plan(**{field.name: getattr(case_of(given), field.name) for field in fields(Case)})
+    names = [field.name for field in fields(Case) if field.name != "prefill"]  # a layout that the form does not ask for
+    return plan(**{name: getattr(case_of(given), name) for name in names})
 
 
 def settings(count):
@@ -69,7 +70,7 @@ def settings(count):
         "weights": ["bf16", "fp8", "fp8", "nvfp4", "mxfp4", "int4"], "kv": ["bf16", "fp8"],
         "engine": ["vllm", "trtllm", "sglang"],
         "tier": ["hbm", "own", *(name for name in tiers() if name != "hbm")],
-        "store": ["0.5", "12.8", "300"], "promise": ["mean", "0.9", "0.99"],
+        "store": ["0.5", "12.8", "300"], "goal": ["serve", "unit"], "promise": ["usual", "0.9", "0.99"],
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
         "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),
@@ -82,8 +83,11 @@ def settings(count):
             "stored": rng.choice(["0", "50", "87.5", "100"]), "ttft": f"{10 ** rng.uniform(1.5, 4):.0f}",
             "tpot": f"{10 ** rng.uniform(0.8, 2.3):.1f}",
         }  # fmt: skip
-        if not catalogue.model(given["model"]).is_mixture:
+        model = catalogue.model(given["model"])
+        if not model.is_mixture:
             given["imbalance"] = ""
+        if model.context and float(given["prompt"]) + float(given["output"]) > model.context:
+            continue  # which the page and the command line refuse
         try:
             case_of(given).checked()
         except ValueError:

@@ -169,6 +169,8 @@ one_engine = st.builds(Aggregated, max_batches, capacities) | st.builds(
     Chunked, budgets, max_batches, capacities, habits=habits
 )
 crowds, narrow = st.sampled_from([5, inf]), st.sampled_from([60, 70, 90])
+
+
 def test_prefill_units_have_their_own_steps():
     slow, fast = StepCost(t_w=0.01, T=1e-4), StepCost(t_w=0.003, T=1e-5)
     trace = Trace([1000, 1000], [3, 3], arrival=[0.0, 0.0])

@@ -180,8 +180,10 @@ def test_the_nearest_anchor_counts():
 
 def test_the_scope_names_what_is_outside():
     assert VLLM.outside(gpu="h100-sxm", tp=2, n_in=2048) == ()
-    assert VLLM.outside(gpu="b200") == ("gpu b200 is not among the calibrated: h100-sxm",)
-    assert VLLM.outside(n_in=[100, 20_000]) == ("n_in 100 to 20,000 is outside the calibrated range, 1 to 16,384",)
+    assert VLLM.outside(gpu="b200") == ("GPU b200 is not among the calibrated: h100-sxm",)
+    assert VLLM.outside(n_in=[100, 20_000]) == (
+        "prompt length 100 to 20,000 is outside the calibrated range, 1 to 16,384",
+    )
     assert VLLM.outside(colour="red") == ()
 
 

@@ -77,7 +77,7 @@ OSS, DEEP = Unit.of("gpt-oss-120b", "b200"), Unit.of("deepseek-v3", "h200-sxm", 
     [
         (OSS.resized(version="0.19.0"), OSS.resized(version="nightly-5b8c30d"), "engine vllm nightly-5b8c30d"),
         (Unit.of("minimax-m2", "h200-sxm", 4), Unit.of("qwen3-235b-a22b", "h200-sxm", 4), "model qwen3-235b-a22b"),
-        (DEEP, Unit.of("deepseek-v3", "mi355x", 8, "fp8", engine="sglang"), "gpu mi355x"),
+        (DEEP, Unit.of("deepseek-v3", "mi355x", 8, "fp8", engine="sglang"), "GPU mi355x"),
         (Unit.of("gpt-oss-120b", "h100-sxm"), OSS, "weights mxfp4"),  # a combination of which the parts were served
     ],
     ids=["version", "model", "gpu", "combination"],

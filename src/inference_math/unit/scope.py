@@ -52,9 +52,11 @@ def outside(scope: Scope, inputs: Scope) -> list[Part]:
     for name in missing(scope, inputs):
         known, value = scope[name], inputs[name]
         if isinstance(known[0], str):
-            found.append({"key": "outside.name", "name": name, "value": value, "known": known})
+            found.append({"key": "outside.name", "name": {"key": "scope." + name}, "value": value, "known": known})
         else:
-            found.append({"key": "outside.number", "name": name, "value": span(value), "known": span(known)})
+            ends: Part = {"key": "outside.number", "value": span(value), "known": span(known)}
+            ends["name"] = {"key": "scope." + name}
+            found.append(ends)
     return found
 
 

@@ -42,7 +42,7 @@ from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import SHARED, chances
 
-__all__ = ["PRINTED_MODULES", "data", "packed", "script"]
+__all__ = ["PRINTED_MODULES", "data", "packed", "script", "sentences"]
 
 PRINTED_MODULES = (
     "inference_math.optimiser.answers",
@@ -198,10 +198,19 @@ _UNPACKED = """
   }
 })(window.inferenceMath.data);
 """
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # strings and numbers of JSON
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*":?|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # names, strings and numbers of JSON
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
-_STUB = re.compile(r"\bstub(?=\d+_)")  # how the printer begins a name of its own
+# What the printer says at length: names of its own, functions that are named twice, quoted names, lists that are set
+# twice.
+_SHORT = (
+    (re.compile(r"\bstub(\d+_)(?:(?:seq|itr|tgt)\b)?"), r"s\1"),
+    (re.compile(r"\b_py(?:meth|func)_"), "p_"),
+    (re.compile(r"\bfunction (?:flx_\w+|list_comprehension) ?\("), "function ("),
+    (re.compile(r'(?<=[\w\])])\["([A-Za-z_]\w*)"\]'), r".\1"),
+    (re.compile(r'(?<=[{ ])"([A-Za-z_]\w*)":'), r"\1:"),
+    (re.compile(r"\b(s\d+_) = (.+);\s*\1 = keys_of\(\1\);"), r"\1 = keys_of(\2);"),
+)
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
 
@@ -215,7 +224,9 @@ def script() -> str:
     names = sorted(name for module in _MODULES for name in _functions(module))
     exported = ", ".join([*numerals.__all__, "say", *names])
     numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
-    functions = _STUB.sub("s", _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False)))
+    functions = _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False))
+    for said, short in _SHORT:
+        functions = said.sub(short, functions)
     whole: str = jsmin(  # who reads it reads the Python
         f'(function () {{\n"use strict";\n{_PRELUDE}{_HOLES}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n{_UNPACKED}}})();\n"
@@ -224,9 +235,15 @@ def script() -> str:
 
 
 def _shorter(token: re.Match[str]) -> str:
-    """Return a number as a script may have it, 0.5 as .5 and 2.0 as 2; strings as they are."""
+    """Return a number as a script may have it, 0.5 as .5 and 2.0 as 2, in fifteen digits; a name without quotes.
+
+    Strings are as they are.
+    """
     said = token[0]
-    return said if said.startswith('"') else re.sub(r"^(-?)0(?=\.)", r"\1", re.sub(r"\.0$", "", said))
+    if said.startswith('"'):
+        return re.sub(r'^"([A-Za-z_]\w*)":$', r"\1:", said)
+    short = f"{float(said):.15g}" if "." in said else said
+    return re.sub(r"^(-?)0(?=\.)", r"\1", short).replace("e-0", "e-")
 
 
 def _usual(engine: str, gpu: str) -> list[int]:
@@ -270,7 +287,7 @@ def data() -> dict[str, Any]:
         "parts": steps.PARTS,
         "pictures": pictures(),
         "printed": PRINTED,
-        "sentences": dict(templates()),
+        "sentences": sentences(),
         "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "links": {
@@ -279,6 +296,12 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
+
+
+def sentences() -> dict[str, str]:
+    """Return the templates of the tables that printed modules name, by their keys."""
+    source = "".join(map(inspect.getsource, _MODULES))
+    return {key: text for key, text in templates().items() if f'"{key.partition(".")[0]}.' in source}
 
 
 def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:

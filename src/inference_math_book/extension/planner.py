@@ -167,10 +167,10 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     bursts = {"1": "at random (Poisson)", "2": "in bursts, CV 2", "4": "in long bursts, CV 4"}
     experts = {"split": "a part of each on every GPU", "whole": "whole ones (EP)"}
     promises = {
-        "mean": "nine requests in ten (full load: means)",
-        "means": "means, with queues, too",
-        "0.9": "nine in ten (full load: P90)",
-        "0.99": "99 in a hundred (full load: P99)",
+        "usual": "as usual: nine requests in ten (of one unit: means)",
+        "0.9": "nine requests in ten (of one unit: P90)",
+        "0.99": "99 requests in a hundred (of one unit: P99)",
+        "means": "means",
     }
     model = Line("model", "Model", "a name, e.g. Qwen2.5-72B", UNIT.model.name, names=True)
     gpu = Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, UNIT.gpu.name)
@@ -206,7 +206,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
         Select("link", "Link from prefill to decode pool", {name: one.title for name, one in links().items()}, USUAL),
     )
     promised = (
-        Select("promise", "The limits hold for", promises, "mean"),
+        Select("promise", "The limits hold for", promises, "usual"),
         Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
         Line("prices", "Prices of other GPUs", "b200=5 h200-sxm=3.2"),
         front,

@@ -23,23 +23,20 @@ if TYPE_CHECKING:
 
 __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
 
-SURE = 2.0  # times what a lead falls short by from draw to draw, its standard deviation to the bad side
 THIRD = 0.25  # of the draws, or more: one of three that win as often
 HALF = 0.4  # of the draws, or more: one of two
 
 
 def confidence(choice: Solution, name: str, doubted: bool) -> str:
-    """Return how sure a choice is by its draws: "sure", "likely" or "open".
+    """Return how sure a choice is by its draws and doubts: "sure", "likely" or "open".
 
-    Open is what the rule of choice calls a tie, a lead no longer than what it falls short by from draw to draw
-    (`choice.scattered`), and a lead that is too small to matter. Sure is a lead of twice that at least, whose winner is
-    the same in nine of ten draws, unless the draws are `doubted`: of a set-up that was never calibrated, or of whose
-    nearest points the intervals missed a quarter.
+    Open is what the rule of choice calls a tie, the best less often than `choice.LIKELY`, and a lead that is too small
+    to matter. Sure is the best nine times in ten, unless the draws are `doubted`: of a set-up that was never
+    calibrated, or of whose nearest points the intervals missed a quarter.
     """
     if choice["tie"] or choice["lead"] < MATTERS:
         return "open"
-    short = choice["lead"] < SURE * choice["scatter"] or choice["best_in"][name] < CAREFUL
-    return "likely" if short or doubted else "sure"
+    return "likely" if choice["best_in"][name] < CAREFUL or doubted else "sure"
 
 
 def few_held(seen: Part) -> bool:
@@ -66,7 +63,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
         "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": ranged(rows[0]["value"], about),
         "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
         "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
-        "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"]), "others": others, "rows": rows,
+        "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"], about), "others": others, "rows": rows,
         "meters": [
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
@@ -136,8 +133,11 @@ def headline(best: Sized, about: About) -> Part:
     }  # fmt: skip
 
 
-def what(best: Sized, layout: Layout, gpus: float) -> Part:
-    """Return what is started: replicas, their units, and how many GPUs each has in which layout."""
+def what(best: Sized, layout: Layout, gpus: float, about: About) -> Part:
+    """Return what is started: replicas, their units, and how many GPUs each has in which precision and layout.
+
+    And which number of a range it is for.
+    """
     units: Part = {"key": "card.units", "units": best["units"]}
     if best["prefill"] > 0:
         units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["units"] - best["prefill"]}
@@ -147,7 +147,12 @@ def what(best: Sized, layout: Layout, gpus: float) -> Part:
         if name == "tp" or sizes[name] > 1:
             shares.append({"key": "layout." + name, "size": sizes[name]})
     of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
-    return {"key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus, "shares": shares}
+    ends, goal = counted(best, about["goal"]), about["goal"]
+    planned: Part = {"key": "planned." + goal, "count": ends[0], "priced": about["price"] > 0}
+    return {
+        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus,
+        "weights": about["weights"].upper(), "shares": shares, "planned": [planned] if ranged(ends, about) else [],
+    }  # fmt: skip
 
 
 def told(name: str, ends: list[float], goal: str) -> Part:

@@ -14,7 +14,7 @@ from math import isnan
 
 import pandas as pd
 
-from inference_math.evidence.numerals import digits, most_of
+from inference_math.evidence.numerals import digits, in_ms, most_of
 from inference_math.evidence.sentences import say
 from inference_math.workload import SLA
 from inference_math_planner.answers.record import (
@@ -256,7 +256,7 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     cells |= {
         "TTFT (ms)": _three(one.ttft, 1e3),
         "TPOT (ms)": _three(one.tpot, 1e3),
-        "keeps limits in": f"{one.kept:.0%}",
+        "keeps the promise in": f"{one.kept:.0%}",
     }
     return cells
 
@@ -422,7 +422,7 @@ _FITTED = {
 
 
 def _promised(sla: SLA) -> str:
-    first, gap = f"{1e3 * sla.ttft:g} ms", f"{1e3 * sla.tpot:g} ms"
+    first, gap = in_ms(sla.ttft), in_ms(sla.tpot)
     if sla.quantile is None:
         return f"mean TTFT within {first}, mean TPOT within {gap}"
     which = f"P{100 * sla.quantile:g}"

@@ -29,6 +29,7 @@ from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.scope import too_long
 from inference_math.unit.steps import kv_sent
 from inference_math.unit.types import Part
 from inference_math.unit.unit import ACCEPTED
@@ -298,7 +299,7 @@ def _ways(
 
     def works(one: argparse.Namespace) -> bool:
         with suppress(ValueError):
-            case, most = _case(one, work)
+            case, most = _case(one, work, mixed)
             return meets(case, most)
         return False
 
@@ -308,7 +309,7 @@ def _ways(
     return [say(ways.would(options, ways.Tries(works, answers), weights, fixes))]
 
 
-def _case(options: argparse.Namespace, work: Workload) -> tuple[Case, int]:
+def _case(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> tuple[Case, int]:
     """Return what is asked of one unit, and on up to how many GPUs layouts are tried; 0 where one is named."""
     if options.tier is not None and options.store is not None:
         raise ValueError("--store must be left out where --tier names one")
@@ -326,7 +327,14 @@ def _case(options: argparse.Namespace, work: Workload) -> tuple[Case, int]:
         raise _NoRoomError(flagged(str(error), "plan"), options.weights or _model(options.model).stored) from None
     if options.drafts or options.accepted != ACCEPTED:
         unit = unit.resized(drafts=options.drafts, accepted=options.accepted)
-    sla = SLA(options.ttft, options.tpot, options.quantile if isinstance(options.quantile, float) else None)
+    if mixed is None and options.turns is None:
+        long = too_long(unit.model.name, unit.model.context, work.n_in + work.n_out)
+        if long:
+            raise ValueError(f"--prompt must be smaller: {say(long)}")
+    # With queues a promise is of the requests that are played; settings and layouts are chosen by means.
+    alone = options.rate is None and options.have is None
+    share = options.quantile if alone and isinstance(options.quantile, float) else None
+    sla = SLA(options.ttft, options.tpot, share)
     asked: dict[str, Any] = {
         "units": _units(options, unit),
         "tier": place,
@@ -338,18 +346,16 @@ def _case(options: argparse.Namespace, work: Workload) -> tuple[Case, int]:
     if named and options.search is None:
         return Case(unit, work, sla, **asked), 0
     have = options.have or inf
-    most = options.search or int(min(have, SEARCHED))
-    if not options.search and options.have is not None and unit.gpus <= have:
-        most = max(most, unit.gpus)  # whole nodes are there, and no one holds the model
+    most = options.search or int(min(have, max(SEARCHED, unit.gpus)))  # whole nodes, where no one holds the model
     if unit.gpus > most:
-        _refuse_few(unit, most, "search" if options.search or have > most else "have", options.memory)
+        _refuse_few(unit, most, "search" if options.search else "have", options.memory)
     asked["units"] = options.units or asked["units"]
     return Case(unit, work, sla, **asked), most
 
 
 def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> Sized:
     """Return the plan, of the best layout where none is named, the layouts that were tried, and a fleet if asked."""
-    case, most = _case(options, work)
+    case, most = _case(options, work, mixed)
     if options.rate is None and options.have is None:
         if not most:
             return Sized(_planned(case), None)

@@ -190,7 +190,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         type=_promise,
         metavar="SHARE",
         help="share of the requests that must meet both limits, e.g. 0.9, or means (default: with --rate or --have "
-        f"{SHARED:g}, of layouts that are chosen by means; of one unit at full load means)",
+        f"{SHARED:g}; of one unit at full load means)",
     )
     planner.add_argument(
         "--link",

@@ -253,7 +253,11 @@ def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) 
         for row in rows:
             if row[column] < best[column] / WORTH:
                 best = row
-        said.append({"key": keys[column], "every": best[0], "seconds": best[column]})
+        each: list[Part] = []
+        for row in rows:
+            if row[column] <= best[column]:
+                each.append({"key": "cadence.at", "every": row[0], "seconds": row[column]})
+        said.append({"key": keys[column], "each": each, "count": len(each)})
     if ranks > 1:
         said.append({"key": "cadence.ranks", "ranks": ranks})
     if ahead:

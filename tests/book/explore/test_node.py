@@ -10,13 +10,13 @@ from forms import settings as forms_settings
 from node import Node, close, plain
 from setups import SETUPS, name_of
 
-from inference_math.evidence.sentences import HOLE, JOINS, say, templates
+from inference_math.evidence.sentences import HOLE, JOINS, say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
-from inference_math_book.explore.browser import script
+from inference_math_book.explore.browser import script, sentences
 from inference_math_planner import capacity, fleet
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import Plan
@@ -105,7 +105,7 @@ def test_both_languages_say_the_same(node):
     """Every template with numbers of each size, and what is no number."""
     said = [
         {"key": key} | {hole[1]: filled(hole, number) for hole in HOLE.finditer(text)}
-        for key, text in templates().items()
+        for key, text in sentences().items()
         for number in NUMBERS
     ]
     said.append({"text": "{most:most} {gap:seconds}", "most": float("inf"), "gap": float("nan")})

@@ -99,7 +99,19 @@ def test_what_only_python_has_is_seen(source, what):
 
 @pytest.mark.parametrize(
     ("said", "shorter"),
-    [("0.5", ".5"), ("-0.5", "-.5"), ("2.0", "2"), ("2.05", "2.05"), ("100.0", "100"), ('"a 0.5,\\"2.0"',) * 2],
+    [
+        ("0.5", ".5"),
+        ("-0.5", "-.5"),
+        ("2.0", "2"),
+        ("2.05", "2.05"),
+        ("100.0", "100"),
+        ("8.032999999999999e-06", "8.033e-6"),
+        ("1.5e20", "1.5e+20"),
+        ("100", "100"),
+        ('"a 0.5,\\"2.0"',) * 2,
+        ('{"a_1":"b:"', '{a_1:"b:"'),
+        ('{"a.1":"b"', '{"a.1":"b"'),
+    ],
 )
 def test_numbers_are_printed_shorter_and_strings_as_they_are(said, shorter):
     assert printed._TOKEN.sub(printed._shorter, f"[{said},{said}]") == f"[{shorter},{shorter}]"

@@ -21,12 +21,10 @@ NAMES = ["disaggregated", "chunked", "aggregated"]
 LONGEST = 90  # characters of a headline
 
 
-def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0, rates=(2.0, 1.0, 1.0)):
+def choice(lead=0.2, shares=(0.95, 0.05, 0.0), tie=False, none=0.0, rates=(2.0, 1.0, 1.0)):
     best_in = dict(zip(NAMES, shares, strict=True))
     served = {name: [rate, rate] for name, rate in zip(NAMES, rates, strict=True)}
-    return {"lead": lead, "scatter": scatter, "best_in": best_in, "tie": tie, "none_in": none, "order": NAMES} | {
-        "rates": served
-    }
+    return {"lead": lead, "best_in": best_in, "tie": tie, "none_in": none, "order": NAMES} | {"rates": served}
 
 
 @pytest.mark.parametrize(
@@ -34,12 +32,10 @@ def choice(lead=0.2, scatter=0.05, shares=(0.95, 0.05, 0.0), tie=False, none=0.0
     [
         ({}, False, "sure"),
         ({}, True, "likely"),  # what was never calibrated, or held few points, is never sure
-        ({"scatter": 0.11}, False, "likely"),  # less than twice what the lead falls short by
         ({"shares": (0.89, 0.11, 0.0)}, False, "likely"),
-        ({"lead": 0.01, "scatter": 0.001}, False, "open"),  # sure, and too small to matter
+        ({"lead": 0.01}, False, "open"),  # sure, and too small to matter
         ({"tie": True}, False, "open"),
-        ({"lead": 0.02, "scatter": 0.001}, False, "sure"),  # the edges
-        ({"scatter": 0.1}, False, "sure"),
+        ({"lead": 0.02}, False, "sure"),  # the edges
         ({"shares": (0.9, 0.1, 0.0)}, False, "sure"),
         ({"lead": nan}, False, "sure"),  # nobody else meets the limits
     ],
@@ -123,8 +119,8 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
 def test_evidence_reads_as_a_sentence():
     about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "rows": ROWS, "own": False}
     assert say(card.evidence(about | {"scaled": True})) == (
-        "on the nearest 4 measurements (m in fp8 on h, older vllm) predictions were 30% off in latency, 50% in"
-        " TTFT; 100% of them lay within the predicted intervals"
+        "on the nearest 4 measurements (m in fp8 on h, older vllm) predictions were 30% off in latency, 50% in TTFT;"
+        " 100% of them lay within the predicted intervals"
     )
     assert card.evidence({"own": True}) == [{"key": "card.own"}]
 
@@ -208,5 +204,9 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
     assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
     assert power["kw"] == 2.8
     layout = {"tp": 2, "dp": 1, "ep": 1, "pp": 1}
-    said = card.what({"units": 8, "prefill": 3, "replicas": 2}, layout, 16)
-    assert said["of"]["units"] == {"key": "card.pools", "prefill": 3, "decode": 5}
+    sized = {"units": 8, "prefill": 3, "replicas": 2, "gpus": [48.0, 32.0, 64.0], "rate": [7.0, 7.0, 7.0]}
+    about |= {"goal": "gpus", "never": True, "weights": "fp8"}
+    assert say(card.what(sized, layout, 2, about)) == (
+        "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs"
+    )
+    assert say(card.what(sized, layout, 2, about | {"never": False})).endswith("(FP8, TP 2)")

@@ -17,6 +17,7 @@ from inference_math.catalogue.tiers import tier, tiers
 from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.answers import best_rate
 from inference_math.optimiser.case import Case
+from inference_math.optimiser.choice import LIKELY
 from inference_math.simulate import Steps
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, Anchor
@@ -122,7 +123,7 @@ def test_the_rule_chooses_what_serves_most_in_the_mean():
     assert FOUND.best == FOUND.order[0]
     assert FOUND.compared.best_in.sum() + FOUND.solved["none_in"] == pytest.approx(1)
     assert FOUND.solved["lead"] == pytest.approx(1 - means[1] / means[0])
-    assert FOUND.tie == (FOUND.solved["lead"] <= FOUND.solved["scatter"])
+    assert FOUND.tie == (FOUND.solved["best_in"][FOUND.best] < LIKELY)
 
 
 def test_where_some_draws_have_nothing_shares_still_add_up():
@@ -319,8 +320,8 @@ def test_where_nothing_meets_the_limits_all_is_printed_that_is_known():
 
 def test_what_was_never_calibrated_is_said():
     found = planner.plan(Unit.of("llama-3-8b", "l40s", tp=1), WORK, LIMITS, intervals=False)
-    assert {line.split()[0] for line in found.outside} == {"gpu"}
-    assert "! not calibrated: gpu l40s" in str(found)
+    assert {line.split()[0] for line in found.outside} == {"GPU"}
+    assert "! not calibrated: GPU l40s" in str(found)
 
 
 def test_the_tornado_is_sorted_and_true():

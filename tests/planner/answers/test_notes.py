@@ -145,7 +145,7 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
     if more:
         drafts, told, mtp, *_ = found
         assert drafts["gives"] == pytest.approx({1: 1.8, 2: 1.75}[drafts["drafts"]])
-        assert say(told) == "with drafts predictions were 16% off on 11 served points (d in fp8 on b under t)"
+        assert say(told) == "with drafts predictions were 16% off on 11 measurements (d in fp8 on b under t)"
         assert mtp["stages"] == ("pp" in more)
 
 
@@ -230,7 +230,7 @@ def test_what_a_store_loads_and_writes_is_said(where, hidden):
 def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their_points():
     unit = Unit.of("llama-3-8b", "h100-sxm")
     told = say(notes.widened(unit.stand, known_errors())[0])
-    assert "held 14% of 7 scored points (llama-3-8b in bf16 on h100-sxm)" in told
+    assert "14% of 7 measurements lay (llama-3-8b in bf16 on h100-sxm)" in told
     assert notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors()) == []
 
 
@@ -254,11 +254,11 @@ def test_what_is_missed_is_told_by_the_token():
 def test_what_is_out_of_range_is_said_with_the_range():
     scope = {"n_in": (100, 4000), "gpu": ("h100-sxm", "h200-sxm")}
     assert list(map(say, outside(scope, {"n_in": (5000, 5000), "gpu": "h100-sxm"}))) == [
-        "n_in 5,000 is outside the calibrated range, 100 to 4,000"
+        "prompt length 5,000 is outside the calibrated range, 100 to 4,000"
     ]
     assert list(map(say, outside(scope, {"n_in": (50, 5000), "gpu": "l4"}))) == [
-        "n_in 50 to 5,000 is outside the calibrated range, 100 to 4,000",
-        "gpu l4 is not among the calibrated: h100-sxm, h200-sxm",
+        "prompt length 50 to 5,000 is outside the calibrated range, 100 to 4,000",
+        "GPU l4 is not among the calibrated: h100-sxm, h200-sxm",
     ]
 
 

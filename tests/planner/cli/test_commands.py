@@ -195,9 +195,9 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
         (
             BENCH,
             "--tp 16",
-            "--tp must be smaller, or dp: together they share each layer among 16 GPUs, of which a node",
+            "--tp must be smaller, or DP: together they share each layer among 16 GPUs, of which a node",
         ),
-        ([*STORE, *SESSIONS], "--tp 16", "--tp must be smaller, or dp: together they share each layer among 16 GPUs"),
+        ([*STORE, *SESSIONS], "--tp 16", "--tp must be smaller, or DP: together they share each layer among 16 GPUs"),
         (BENCH, "--lengths azure-code --random-output-len 5", "--random-… must be left out: --lengths azure-code has"),
         (BENCH, "--pools 0 1", "--pools (for prefill) must be"),
         (BENCH, "--link tcp", "--link must be left out: it changes nothing without --pools"),
@@ -413,7 +413,7 @@ def test_counted_experts_are_an_option(capsys):
 
 
 def test_cadences_are_compared(capsys):
-    assert re.search("gap_p99.*N = .* has the least median gap", said(capsys, *BENCH, "--cadences").out, re.S)
+    assert re.search("gap_p99.*The median gap is least with N = ", said(capsys, *BENCH, "--cadences").out, re.S)
     assert [row["every"] for row in told(capsys, *BENCH, "--cadences")] == [1, 2, 4, 8, 16]
 
 

@@ -321,16 +321,17 @@ def test_so_are_those_of_sessions_pages_and_experts(command, why):
     assert refused(command).startswith(why)
 
 
+TIGHT = "plan --model llama-3-8b --gpu h100-sxm --prompt 800 --output 60 --ttft 0.15 --tpot 0.03"
 HUGE = "plan --gpu h100-sxm --prompt 500 --output 50 --ttft 5 --tpot 0.2 --model"
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("llama-3-405b", "llama-3-405b in bf16 has 812 GB of weights, and 8 GPUs of the kind h100-sxm have 592 GB"),
+        ("llama-3-405b --search 8", "llama-3-405b in bf16 has 812 GB of weights, and 8 GPUs of the kind h100-sxm have"),
         ("llama-3-405b --have 4", "llama-3-405b in bf16 has 812 GB of weights, and 4 GPUs of the kind h100-sxm have"),
         ("llama-3-405b --search 2", "llama-3-405b in bf16 has 812 GB of weights, and 2 GPUs of the kind h100-sxm have"),
-        ("kimi-k2 --rate 5", "kimi-k2 in int4 has 594 GB of weights, and 8 GPUs of the kind h100-sxm have 592 GB"),
+        ("kimi-k2 --rate 5 --search 8", "kimi-k2 in int4 has 594 GB of weights, and 8 GPUs of the kind h100-sxm have"),
         ("glm-5 --tp 2", "--tp must be at least 16 for glm-5 in fp8 on h100-sxm"),
     ],
 )
@@ -345,9 +346,24 @@ def ways(said):
     return re.search(r"[Tt]o get an answer, add .* tried: (--.*?)\.?$", said, re.M)[1].split(" or ")
 
 
+@pytest.mark.parametrize("layout", ["--tp 1", ""])
+def test_the_usual_promise_and_the_same_in_words_have_one_answer(layout):
+    usual, same, more = (
+        asked(f"{TIGHT} --rate 9 --units 2 {layout} {promise}") for promise in ("", "--promise 0.9", "--promise 0.99")
+    )
+    assert usual == same
+    assert usual["answer"] != more["answer"]
+
+
+def test_a_prompt_longer_than_the_context_is_refused_before_all_else():
+    words = "--prompt must be smaller: a request of 5,500 tokens is longer than the 2,048"
+    assert refused(f"{HUGE} opt-13b --output 5000").startswith(words)
+
+
 def test_a_unit_of_the_gpus_or_the_precision_that_an_error_names_holds_the_model():
-    for way, layout in (("--search 16", (8, 2)), ("--weights fp8", (8, 1))):
-        assert way in ways(refused(f"{HUGE} llama-3-405b"))
+    told = ways(refused(f"{HUGE} llama-3-405b --search 8"))
+    for way, layout in (("--search 16", (8, 2)), ("", (8, 2)), ("--weights fp8", (8, 1))):
+        assert not way or way in told
         found = asked(f"{HUGE} llama-3-405b {way}")["answer"]["layout"]
         assert (found["tp"], found["pp"]) == layout
 

@@ -12,6 +12,7 @@ import pytest
 from inference_math import Unit, Workload, simulate
 from inference_math.catalogue.links import link
 from inference_math.evidence.numerals import in_seconds
+from inference_math.evidence.sentences import say
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
@@ -205,6 +206,16 @@ def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
     by = cadences(ranks, Benchmark(1000, 200, prompts=600, rate=8.0, range_ratio=0.5)).set_index("every")
     assert by.gap[16] < 0.6 * by.gap[1]
     assert by.ttft[2] < by.ttft[1] < by.ttft[16]  # a step that is planned ahead is a clean one
+
+
+def test_cadences_that_do_about_as_well_are_named_together():
+    rows = [[1, 0.02, 0.02, 0.03, 0.05, 0.5, 9], [2, 0.0199, 0.018, 0.03, 0.06, 0.6, 9]]
+    assert list(map(say, bench.cadence_said(rows, 1, "", ahead=False)))[:4] == [
+        "The mean gap is least with N = 1 (20 ms) or 2 (19.9 ms), about the same.",
+        "The median gap is least with N = 2 (18 ms).",
+        "P90 of the gaps is least with N = 1 (30 ms) or 2 (30 ms), about the same.",
+        "P99 of the gaps is least with N = 1 (50 ms).",
+    ]
 
 
 def test_a_cadence_of_one_on_one_rank_that_plans_no_step_ahead_is_the_benchmark():
