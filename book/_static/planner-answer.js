@@ -84,7 +84,7 @@ window.inferenceMathAnswer = (() => {
     at("card-cost").textContent = capital(card.cost.map(say).join("; "));
     compare(card, names);
     measure(card);
-    bold("card-sure", capital(card.sure), ` ${say(card.why)}.`);
+    bold("card-sure", `${capital(card.sure)}:`, ` ${say(card.why)}.`);
     at("card-evidence").textContent = [...card.start, card.evidence[0]].map(sentence).join(" ");
     at("planner-said").textContent = sentence(card.headline);
     return sentence(card.headline);

@@ -60,7 +60,7 @@
     goal, traffic: goal === "gpus" ? Number(given.traffic) : 0, have: goal === "rate" ? Number(given.have) : 0,
     gpus: asked.unit.gpus, price: asked.price, tail: goal === "unit" ? asked.quantile : 0,
     never: outsideOf(given, solved, first).length + tooLong(given, asked).length > 0,
-    own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
+    verdicts: data.verdicts, own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
     model: data.models[given.model].like, gpu: given.gpu, weights: given.weights, engine: given.engine,
   });
   const unitCard = (found) => math.unit_card(found.asked, found.solved, about(found, "unit"));
@@ -110,7 +110,7 @@
     document.getElementById("planner-why").open ||= !best; // which says what would do
     architectures(found, null);
     const unit = best ? unitCard(found) : null;
-    text("planner-verdict", best ? `At full load, ${say(unit.headline)}. ${sentence([unit.sure, " ", ...unit.why])}` : "");
+    text("planner-verdict", best ? `At full load, ${say(unit.headline)}. ${sentence([unit.sure, ": ", ...unit.why])}` : "");
     if (!best) card.words(sentence(noneSaid(found)), "none", document.querySelector("#planner-notes li").textContent);
     else if (given.goal === "unit") card.show(unit, solved.order);
     else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting", sentence(unit.headline));
@@ -139,7 +139,7 @@
     card.show(math.card_of(asked, sizes, crowded, about(found, owned ? "rate" : "gpus")), solved.order);
     const apart = found.best ? say(math.apart(first.name, found.best, 2 * asked.unit.gpus, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
-    text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.unscored" })}`);
+    text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.redrawn" })}`);
   };
 
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.

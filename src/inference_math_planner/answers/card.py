@@ -55,6 +55,11 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
     said = why(choice, best["name"], word, goal)
     if word == "likely":
         said.extend(doubts)
+    order = choice["order"]
+    second = order[1] if order[0] == best["name"] else order[0]
+    if best["name"] == "disaggregated" or second == "disaggregated":
+        right, count = about["verdicts"][word]
+        said.append({"key": "card.scored", "right": right, "count": count})
     rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
     others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
     tail = about["tail"]
@@ -69,7 +74,8 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
         ],
         "sure": word, "why": said, "evidence": seen,
-        "cost": priced(asked, best, about), "start": steps_of(best), "next": {"key": "next." + word},
+        "cost": priced(asked, best, about), "start": steps_of(best),
+        "next": {"key": "next." + word, "name": best["name"], "second": second},
     }  # fmt: skip
 
 
@@ -175,14 +181,14 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     if word != "open":
         said["key"] = "card.wins"
     elif best_in[name] >= CAREFUL:
-        said["key"] = "card.close" if choice["lead"] < MATTERS else "card.varies"
+        said["key"] = "card.close" if choice["lead"] < MATTERS else "card.unresolved"
     elif best_in[name] >= THIRD and best_in[second] >= THIRD and best_in[third] >= THIRD:
         said["key"] = "card.thirds"
     elif best_in[name] >= HALF and best_in[second] >= HALF:
         said["key"] = "card.halves"
     elif best_in[second] > best_in[name]:
         said["key"] = "undecided." + goal
-    found: list[Part] = [{"key": "card.by_draws"}, said]
+    found: list[Part] = [said]
     lost = regret(choice["rates"], name)
     if lost >= VISIBLE:
         found.append({"key": "card.regret", "lost": lost})

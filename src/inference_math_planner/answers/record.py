@@ -239,9 +239,10 @@ class Card(Struct, frozen=True, kw_only=True):
 
     `value` counts GPUs, or requests/s, as `noun` says, and is null where nothing is an answer; `ranged` where only its
     ends should be told, for the GPU, the model or a length was never calibrated. `rows` are the architectures, the
-    chosen one first, on the axis `axis`. `sure` is "sure", "likely" or "open": by the draws of the calibration alone,
-    unscored, for no deployment has checked such a choice; `why` says so. `what` is started, `others` are what else
-    would do, `start` is why a step is as long as it is, `evidence` how far off predictions were on this very GPU.
+    chosen one first, on the axis `axis`. `sure` is "sure", "likely" or "open": by the draws of the calibration, and by
+    how far gains of served pairs were off; `why` says how often such words were right. `what` is started, `others` are
+    what else would do, `start` is why a step is as long as it is, `evidence` how far off predictions were on this very
+    GPU.
     """
 
     headline: str

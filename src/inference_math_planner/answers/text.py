@@ -89,7 +89,7 @@ def _blocks(record: Record, card: bool = True) -> Iterator[_Block]:
     if record.fleets is not None:
         yield _Title("Why")
         yield _Sentence(sentence(record.fleets.how))
-        yield _Sentence(sentence(say({"key": "card.unscored"})))
+        yield _Sentence(sentence(say({"key": "card.redrawn"})))
         yield _Table(fleets_table(record))
         yield _Commands(f"a replica of these, {record.answer.architecture}", record.answer.commands)
         yield _Title("One unit at full load, without queues")
@@ -118,7 +118,7 @@ def card_lines(record: Record) -> list[str]:
         f"{answer.architecture} serving takes {card.what}",
         "; ".join(card.others) or "no other architecture keeps the limits",
         f"{sent} see {' and '.join(_metered(one, card.ranged) for one in card.meters)}",
-        f"{card.sure} {card.why}",
+        f"{card.sure}: {card.why}",
         _first_caution(record) or "; ".join(card.cost),
         "; ".join([f"start {started(answer.options, 'each replica' if answer.replicas > 1 else 'it')}", *card.start]),
         card.evidence[0],

@@ -33,6 +33,7 @@ class About(TypedDict):
     `price`: USD for a GPU and hour, 0 where none is known. `tail`: the quantile of TTFT and of gaps, 0 for means.
     `never`: whether the GPU, the model or a length was never calibrated; `own`: whether coefficients are one's own;
     `scaled`: whether they are operators', of today's engine, and no served points'. `rows`: how far off points were.
+    `verdicts`: how many verdicts said "sure", "likely" or "open" of served pairs were right, of how many.
     """
 
     goal: str
@@ -50,6 +51,7 @@ class About(TypedDict):
     kind: str
     engine: str
     rows: list[ErrorRow]
+    verdicts: dict[str, list[int]]
 
 
 class Card(TypedDict):

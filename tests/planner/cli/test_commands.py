@@ -129,12 +129,6 @@ def test_other_gpus_are_compared_at_their_prices(capsys):
     assert "The same on other GPUs, at full load:" in said(capsys, *asked).out
 
 
-def test_a_request_longer_than_the_model_s_context_is_said_with_an_answer_and_without(capsys):
-    asked = split("plan --model opt-13b --gpu a100-80gb --prompt 16000 --output 170 --tpot 0.06 --ttft")
-    for ttft, status in (("4", 0), ("0.01", 1)):
-        assert "is longer than the 2,048 that opt-13b was made for" in said(capsys, *asked, ttft, status=status).out
-
-
 def test_an_impossible_sla_is_exit_status_1(capsys):
     assert "To get an answer, add " in said(capsys, *ASKED, *split("--ttft 0.1 --tpot 0.01"), status=1).out
 

@@ -375,7 +375,6 @@ TALKS = "--prompt 2200 --output 170 --ttft 0.4 --tpot 0.04"
     "command",
     [
         f"plan --model llama-3-70b --gpu l40s {TALKS}",
-        f"plan --model deepseek-v3 --gpu h100-sxm {TALKS}",
         f"plan --model llama-3-70b --gpu h100-sxm {TALKS} --prompt 16000",
         f"plan --model llama-3-70b --gpu h100-sxm {TALKS} --tp 1",
         f"plan --model llama-3-70b --gpu a100-80gb {TALKS} --weights fp8",
