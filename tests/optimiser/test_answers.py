@@ -12,8 +12,10 @@ from inference_math import simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import Tier, tier
 from inference_math.optimiser import answers, search
+from inference_math.optimiser.architectures import SURE
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import decide, held_by_most
+from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
 from inference_math.optimiser.load import loaded, strain
 from inference_math.optimiser.starts import settings
@@ -60,9 +62,10 @@ def test_no_draws_no_interval():
 
 def test_the_lead_is_of_the_first_over_the_second():
     draws = slower((0.9, 1.0, 1.1))
-    found = answers.solve(CASE.asked, draws)
+    asked = CASE.asked | {"doubts": SURE}
+    found = answers.solve(asked, draws)
     first, second, _ = found["order"]
-    told = answers.numbers_of(CASE.asked, found)
+    told = answers.numbers_of(asked, found)
     assert found["best"] == first
     assert told["rate"][0] == median(found["rates"][first])
     leads = sorted(a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True))
@@ -157,7 +160,7 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
     room = max_kv_seqs(free, case["work"], engines()["sglang"])
     assert room > few["batch"]
-    row = decide(target_of(slow), [same])["each"][architecture][0]
+    row = decide(target_of(slow), [same], SURE)["each"][architecture][0]
     assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
     assert few["tpot"] == pytest.approx(row["tpot"] / 3, rel=1e-6)
     assert few["tpot"] <= 0.02 * (1 + 1e-9)
@@ -323,7 +326,13 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
 
 def test_what_few_draws_have_is_no_number():
     """A gain is the ratio of the two medians, and of nothing where one of them is nothing."""
-    gained = answers.gained
+
+    def gained(top, bottom, doubts=SURE):
+        names = ("disaggregated", "aggregated")
+        return answers.gained({"doubts": doubts}, dict(zip(names, (top, bottom), strict=True)), *names)
+
+    doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5]})
+    assert doubted == pytest.approx([1.5, 1.5 * np.exp(0.5 * NINTHS[0]), 1.5 * np.exp(0.5 * NINTHS[-1])])
     assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert all(np.isnan(gained([0.0, 0.0, 4.0], [1.0, 2.0, 2.0])))

@@ -197,7 +197,9 @@ def test_anchors_act_in_plans_as_in_predictions():
 
 def test_intervals_of_the_datasheet_are_points():
     sure = planner.plan(UNIT.calibrated(DATASHEET), WORK, LIMITS, front=0.03)
-    assert all(answer.low == answer.value == answer.high for answer in sure.answers.values())
+    gains = {"margin", "pdd_gain", "chunked_gain"}  # off by what no calibration has
+    assert all(one.low == one.value == one.high for name, one in sure.answers.items() if name not in gains)
+    assert all(sure.answers[name].low < sure.answers[name].value < sure.answers[name].high for name in gains)
 
 
 def test_a_narrow_lead_is_no_verdict():
