@@ -6,7 +6,14 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from inference_math.optimiser.load import decode_units
-from inference_math.unit.asked import computed_tokens, seats_beside, target_of, verify_tokens, whole_prompt
+from inference_math.unit.asked import (
+    computed_tokens,
+    prefill_unit,
+    seats_beside,
+    target_of,
+    verify_tokens,
+    whole_prompt,
+)
 from inference_math.unit.types import Asked, Row
 
 if TYPE_CHECKING:
@@ -81,7 +88,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         told.update(engine["in_chunks"])
         return told
     told["prefill units"] = row["prefill_units"]
-    told["prefill " + tokens] = computed * together
+    told["prefill " + tokens] = computed * (prefill_unit(asked)["layout"]["dp"] if engine["counts_together"] else 1)
     told["decode units"] = decode_units(target_of(asked), row["prefill_units"])
     told["decode " + seqs] = batch * together
     return told

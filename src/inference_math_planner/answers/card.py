@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from inference_math.optimiser.answers import usd_per_million
 from inference_math.optimiser.choice import CAREFUL, median_row, regret
+from inference_math.optimiser.load import decode_units
 from inference_math.optimiser.starts import paged
 from inference_math.optimiser.types import Solution
+from inference_math.unit.asked import target_of
 from inference_math.unit.scope import FEW_HELD
 from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
 from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
@@ -68,7 +70,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
         "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": ranged(rows[0]["value"], about),
         "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
         "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
-        "what": what(best, asked["unit"]["layout"], asked["unit"]["gpus"], about), "others": others, "rows": rows,
+        "what": what(best, asked, about), "others": others, "rows": rows,
         "meters": [
             {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
             {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
@@ -98,6 +100,7 @@ def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
     return {
         "name": name, "replicas": 1, "units": units, "gpus": [], "rate": [], "ttft": [], "tpot": [],
         "prefill": row["prefill_units"] if name == "disaggregated" else 0.0,
+        "decode": decode_units(target_of(asked), row["prefill_units"]) if name == "disaggregated" else 0.0,
         "chunk": paged(asked, row) if chunked else 0.0, "decodes": ceil(row["batch"]) if chunked else 0.0,
     }  # fmt: skip
 
@@ -139,25 +142,35 @@ def headline(best: Sized, about: About) -> Part:
     }  # fmt: skip
 
 
-def what(best: Sized, layout: Layout, gpus: float, about: About) -> Part:
+def shares_of(layout: Layout) -> list[Part]:
+    """Return how the GPUs of a unit share a model, in parts of a sentence."""
+    sizes = {"tp": layout["tp"], "dp": layout["dp"], "ep": layout["ep"], "pp": layout["pp"]}
+    shares: list[Part] = []
+    for name in ["tp", "dp", "ep", "pp"]:
+        if name == "tp" or sizes[name] > 1:
+            shares.append({"key": "layout." + name, "size": sizes[name]})
+    return shares
+
+
+def what(best: Sized, asked: Asked, about: About) -> Part:
     """Return what is started: replicas, their units, and how many GPUs each has in which precision and layout.
 
     And which number of a range it is for.
     """
     units: Part = {"key": "card.units", "units": best["units"]}
     if best["prefill"] > 0:
-        units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["units"] - best["prefill"]}
-    sizes = {"tp": layout["tp"], "dp": layout["dp"], "ep": layout["ep"], "pp": layout["pp"]}
-    shares: list[Part] = []
-    for name in ["tp", "dp", "ep", "pp"]:
-        if name == "tp" or sizes[name] > 1:
-            shares.append({"key": "layout." + name, "size": sizes[name]})
+        units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["decode"]}
+    own: list[Part] = []
+    if best["prefill"] > 0 and len(asked["prefill"]) > 0:
+        first = asked["prefill"][0]
+        own = [{"key": "card.own_layout", "gpus": first["gpus"], "shares": shares_of(first["layout"])}]
     of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
     ends, goal = counted(best, about["goal"]), about["goal"]
     planned: Part = {"key": "planned." + goal, "count": ends[0], "priced": about["price"] > 0}
     return {
-        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": gpus,
-        "weights": about["weights"].upper(), "shares": shares, "planned": [planned] if ranged(ends, about) else [],
+        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": asked["unit"]["gpus"],
+        "weights": about["weights"].upper(), "shares": shares_of(asked["unit"]["layout"]), "own": own,
+        "planned": [planned] if ranged(ends, about) else [],
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from inference_math.unit.asked import store_bytes, verify_tokens
+from inference_math.unit.asked import prefill_unit, store_bytes, verify_tokens
 from inference_math.unit.steps import longest_request
 from inference_math.unit.types import Asked, Part
 
@@ -66,7 +66,9 @@ def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: 
     for key in told:
         if key.startswith(pool + " ") and key != pool + " units":
             own[key.replace(pool + " ", "")] = told[key]
-    return command(asked, own, kv, memory, tier, pool)
+    of = asked.copy()
+    of["unit"] = prefill_unit(asked) if pool == "prefill" else asked["unit"]
+    return command(of, own, kv, memory, tier, pool)
 
 
 def store_sized(asked: Asked, option: str) -> Part:

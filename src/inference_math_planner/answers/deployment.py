@@ -21,10 +21,11 @@ from inference_math.optimiser.answers import best_rate
 from inference_math.optimiser.case import DRAWS, Case, offloading, under
 from inference_math.optimiser.choice import median_row
 from inference_math.optimiser.draws import median
+from inference_math.optimiser.load import decode_units
 from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
-from inference_math.unit.asked import computed_tokens, sent_bytes, target_of
+from inference_math.unit.asked import computed_tokens, prefill_unit, sent_bytes, target_of
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
@@ -273,6 +274,7 @@ def plan(
     link: Link | str | None = None,
     sessions: int = 0,
     front: float | None = None,
+    prefill: Unit | None = None,
     intervals: bool = True,
 ) -> Plan:
     """Answer the talks' questions for one deployment.
@@ -296,6 +298,8 @@ def plan(
     front
         Seconds of each TTFT that no step takes, measured with one short request: HTTP, tokenizer, launch. None: as it
         was fitted to served points, and as unsure as that is. The limit on TTFT is that of a client, front included.
+    prefill
+        A unit of the prefill pool, where its layout is its own; None: that of `unit`, which all others have.
     intervals
         Whether to compute intervals, by planning again under draws of the calibration (half a second).
 
@@ -305,10 +309,10 @@ def plan(
         For anything but a unit, a workload and an SLA, a tier or a link, or the names of these.
     ValueError
         For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM,
-        a front below 0.
+        a front below 0, a `prefill` that is more than another layout of the unit.
     """
     place = as_tier("tier", tier)
-    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front).checked()
+    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front, prefill).checked()
     return Plan.of(case, DRAWS if intervals else 0)
 
 
@@ -418,7 +422,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     row = median_row(found.solved["each"]["disaggregated"])
     if row["rate"][0] > 0:
         prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
-        each = row["rate"][0] * case.units / (case.units - prefill)
+        each = row["rate"][0] * case.units / decode_units(target_of(case.asked), prefill)
         over = as_link("link", case.link)
         yield notes.linked(case.asked, each, over.title, over.measured)
     if unit.drafts and found.best:
@@ -509,7 +513,8 @@ def basis(found: Plan, name: str) -> record.Choice:
     """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
     case, layout = found.case, found.case.unit.numbers["layout"]
     tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
-    pools = {"prefill": layout, "decode": layout} if name == "disaggregated" else None
+    first = prefill_unit(case.asked)["layout"]
+    pools = {"prefill": first, "decode": layout} if name == "disaggregated" else None
     return record.Choice(
         architecture=name or None,
         best_in=0.0,
@@ -532,7 +537,7 @@ def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
         choice = changed(choice, pools_gpus=units * case.unit.gpus)
     if not row.commands:
         return choice
-    decoding = case.units - row.prefill_units if pools else np.nan
+    decoding = decode_units(target_of(case.asked), row.prefill_units) if pools else np.nan
     each = [row.rate, row.rate_low, row.rate_high]
     return changed(
         choice,

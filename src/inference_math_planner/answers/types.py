@@ -18,6 +18,7 @@ class Sized(TypedDict):
     replicas: float
     units: float
     prefill: float
+    decode: float
     chunk: float
     decodes: float
     gpus: list[float]

@@ -343,8 +343,11 @@ def _case(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> t
     }
     asked["sessions"] = 0 if options.sessions is None else as_whole("--sessions", options.sessions)
     asked["front"] = None if options.front is None else as_number("--front", options.front, AT_LEAST_ZERO)
+    first = _prefill(options, unit)
     if named and options.search is None:
-        return Case(unit, work, sla, **asked), 0
+        return Case(unit, work, sla, prefill=first, **asked), 0
+    if first is not None:
+        raise ValueError("--tp must be given with --prefill-tp, --prefill-dp or --prefill-ep")
     have = options.have or inf
     most = options.search or int(min(have, max(SEARCHED, unit.gpus)))  # whole nodes, where no one holds the model
     if unit.gpus > most:
@@ -380,10 +383,13 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         return Sized(found, None, short=none)
 
 
+_OF_A_CASE = ("units", "tier", "price", "link", "sessions", "front", "prefill")
+
+
 def _planned(case: Case) -> Plan:
     """Return the plan of a case's own unit."""
-    more: dict[str, Any] = {name: getattr(case, name) for name in ("units", "tier", "price", "link", "sessions")}
-    return plan(case.unit, case.work, case.sla, front=case.front, **more)
+    more: dict[str, Any] = {name: getattr(case, name) for name in _OF_A_CASE}
+    return plan(case.unit, case.work, case.sla, **more)
 
 
 def _shown(tried: Iterable[Any]) -> Iterable[Any]:
@@ -404,6 +410,14 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
     raise next((one for one in refused if not str(one).startswith(_SMALL)), refused[0])
+
+
+def _prefill(options: argparse.Namespace, unit: Unit) -> Unit | None:
+    """Return a unit of the prefill pool, where its layout was named; what was not is as in a unit of its TP alone."""
+    sizes = {name: getattr(options, f"prefill_{name}") for name in ("tp", "dp", "ep")}
+    if all(size is None for size in sizes.values()):
+        return None
+    return unit.resized(**{name: size or 1 for name, size in sizes.items()}, pp=1)
 
 
 def _refuse_few(unit: Unit, most: int, option: str, memory: float) -> None:
@@ -480,7 +494,7 @@ def _benchmark(options: argparse.Namespace) -> int:
         )
         print("\n".join([shown.to_string(index=False), *map(say, said)]))
         return 0
-    found = foresee(unit, run, front=options.front)
+    found = foresee(unit, run, front=options.front, prefill=_prefill(options, unit))
     _print(found, brief.bench_lines(found), options)
     return 0
 

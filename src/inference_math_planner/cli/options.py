@@ -114,6 +114,13 @@ def _add_sessions(command: argparse.ArgumentParser, *, required: bool) -> None:
     )
 
 
+def _add_prefill(parser: argparse.ArgumentParser) -> None:
+    """Add the layout of a prefill unit, where it is its own."""
+    words = {"tp": "GPUs that share each matrix", "dp": "groups of attention", "ep": "groups with whole experts"}
+    for size, what in words.items():
+        parser.add_argument(f"--prefill-{size}", type=int, help=f"{what} of a prefill unit (default: as all units)")
+
+
 def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
     """Return the parser of all commands, with what runs each; of those of the bench only the one that is asked for."""
     top = _Parser(
@@ -196,6 +203,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         "--link",
         help="from the prefill to the decode pool: nvlink, rdma, pcie, tcp, or GB/s of each GPU (default rdma)",
     )
+    _add_prefill(planner)
     planner.add_argument("--sessions", type=int, help="whose stored part one unit keeps (default: not known)")
     _add_sessions(planner, required=False)
     planner.add_argument("--seed", type=int, default=0, help="of simulated arrivals (default 0)")
@@ -288,6 +296,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         help="units for prefill and for decode, each of --tp x --dp x --pp GPUs (default: one unit does both)",
     )
     bench.add_argument("--link", help="from the prefill to the decode pool, as for plan")
+    _add_prefill(bench)
     bench.add_argument("--enforce-eager", action="store_true", help="refused: it says what to do instead")
     bench.add_argument("--front", type=float, metavar="SECONDS", help="as for plan")
     bench.add_argument("--seed", type=int, default=0, help="of lengths and arrivals (default 0)")

@@ -613,6 +613,7 @@ def as_record(
 def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
     """Return a fleet as a record has it."""
     pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
+    decoding = decode_units(target_of(replace(found.case, units=one.units).asked), prefill) if pools else 0
     same = ("best_in", "expected_loss", "replicas", "units", "kept", "none_in")
     return changed(
         basis(found, one.architecture),
@@ -625,7 +626,7 @@ def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
         tokens_per_gpu=one.rate * found.case.work.n_out / one.gpus[0],
         promise=one.share or "means",
         settings=dict(one.plain),
-        split={"prefill": prefill, "decode": one.units - prefill} if pools else None,
+        split={"prefill": prefill, "decode": decoding} if pools else None,
         link_gb_s=one.link_gb_s if pools else None,
         commands=as_commands(one.commands),
         served=Three(*one.span) if one.owned else None,

@@ -202,6 +202,43 @@ def test_intervals_of_the_datasheet_are_points():
     assert all(sure.answers[name].low < sure.answers[name].value < sure.answers[name].high for name in gains)
 
 
+def test_a_prefill_pool_in_its_own_layout():
+    pair = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")
+    plain, same, own = (
+        planner.plan(pair, Workload(2200, 170), SLA(0.4, 0.04), prefill=prefill, intervals=False)
+        for prefill in (None, pair.resized(tp=2), pair.resized(tp=4))
+    )
+    assert same.solved["rates"] == plain.solved["rates"]
+    rows = [one.compared.set_index("architecture").loc["disaggregated"] for one in (plain, own)]
+    assert rows[1].ttft / rows[1].chunk < 0.7 * rows[0].ttft / rows[0].chunk  # seconds of a prompt's token
+    assert rows[1].prefill_units * 2 <= 7
+    (prefill, decode, *_) = own.starts["disaggregated"].commands
+    assert "--tensor-parallel-size 4" in prefill[1]
+    assert "--tensor-parallel-size 2" in decode[1]
+    choice = next(one for one in planner.as_record(own).architectures if one.architecture == "disaggregated")
+    assert (choice.pools["prefill"]["tp"], choice.pools["decode"]["tp"], choice.layout["tp"]) == (4, 2, 2)
+    assert 2 * choice.split["prefill"] + choice.split["decode"] <= 8
+    for name in ("aggregated", "chunked"):
+        assert own.solved["rates"][name] == plain.solved["rates"][name]
+
+
+@pytest.mark.parametrize(
+    ("prefill", "error", "words"),
+    [
+        (
+            Unit.of("llama-3-70b", "h200-sxm", 2, "fp8"),
+            ValueError,
+            "prefill must be the case's unit with another layout",
+        ),
+        (Unit.of("llama-3-70b", "h100-sxm", 4), ValueError, "prefill must be the case's unit with another layout"),
+        ("tp 4", TypeError, "prefill must be a Unit or None"),
+    ],
+)
+def test_a_prefill_unit_is_another_layout_and_nothing_else(prefill, error, words):
+    with pytest.raises(error, match=words):
+        planner.plan(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), WORK, LIMITS, prefill=prefill)
+
+
 def test_a_narrow_lead_is_no_verdict():
     close = planner.plan(UNIT, WORK, SLA(0.4, 0.1))
     assert close.tie

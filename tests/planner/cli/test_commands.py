@@ -129,6 +129,13 @@ def test_other_gpus_are_compared_at_their_prices(capsys):
     assert "The same on other GPUs, at full load:" in said(capsys, *asked).out
 
 
+def test_prefill_units_of_another_layout(capsys):
+    told = said(capsys, *ASKED, *split("--tp 2 --prefill-tp 4 --front 0.02")).out
+    assert "prefill units of 4 GPUs, TP 4" in told or not told.startswith("Disaggregated")
+    wrong = said(capsys, *[one for one in ASKED if one not in ("--tp", "2")], "--prefill-tp", "4", status=2).err
+    assert "--tp must be given with --prefill-tp" in wrong
+
+
 def test_an_impossible_sla_is_exit_status_1(capsys):
     assert "To get an answer, add " in said(capsys, *ASKED, *split("--ttft 0.1 --tpot 0.01"), status=1).out
 
