@@ -290,7 +290,8 @@ def layouts_table(record: Record) -> pd.DataFrame:
 
 def tables(record: Record) -> dict[str, pd.DataFrame]:
     """Return the architectures, and what stored caches and drafts gain if there are any, by title; cells are text."""
-    title = f"Architectures at full load, one unit; nothing meets the SLA in {record.none_in:.0%} of the draws"
+    none = f"; nothing meets the SLA in {record.none_in:.0%} of the draws" if record.none_in else ""
+    title = f"Architectures at full load, one unit{none}"
     kinds = {
         title: [_architecture_cells(row) for row in record.one_unit if row.rate > 0],
         "The stored share of the prompts, by where it lies": [_stored_cells(row) for row in record.offloading],
