@@ -6,7 +6,7 @@ only: biases, norms, and convolutions of a few taps are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 __all__ = [
@@ -176,8 +176,10 @@ def latent(d_model: int, heads: int, sizes: Latent, index: Index | None = None, 
     params += heads * v_head * d_model
     each = 2.0 * (2 * kv_lora + rope)  # of a head in the latent space
     width, decode = heads * (nope + rope + v_head) / 2, heads * each
-    chosen = {"reach": index.top_k, "prompt": decode, "least": FILLED * each} if index else {}
-    caches: tuple[Cache, ...] = (Cache(kv_lora + rope, 1, width, decode, **chosen),)
+    found = Cache(kv_lora + rope, 1, width, decode)
+    if index:
+        found = replace(found, reach=index.top_k, prompt=decode, least=FILLED * each)
+    caches: tuple[Cache, ...] = (found,)
     if index and indexed:
         looks = index.heads * index.head
         params += looks * (q_lora or d_model) + d_model * (index.head + index.heads)
