@@ -64,6 +64,32 @@ def test_times_of_products_rise_with_their_rows():
     assert derive.products(small, "b200").empty  # fits L2
 
 
+def prompts(**changed):
+    return derive.sparse_prefill(pd.DataFrame([block(**changed)]), "h200-sxm")
+
+
+def block(**changed):
+    told = {"op_name": "dsa_context_module", "architecture": "GlmMoeDsaForCausalLM", "gemm_type": "fp8_block"}
+    told |= {"kv_cache_dtype": "bfloat16", "num_heads": 8, "batch_size": 1, "isl": 8192, "step": 0, "latency": 5.0}
+    return told | changed
+
+
+def test_sparse_prompts_attend_with_64_heads_at_least_and_look_through_the_whole_index():
+    few, all_of_them, twice = (prompts(num_heads=heads).iloc[0] for heads in (8, 64, 128))
+    assert few.compute == all_of_them.compute < twice.compute
+    # By hand: 2,048 tokens are seen by all but the first, whose pairs are half; 64 heads of 1,088 values; 32 of 128.
+    pairs, looked = 2048 * (8192 - 1024), 8192**2 / 2
+    by_hand = 2 * pairs * 64 * 1088 / 989.4e12 + 2 * looked * 32 * 128 / 1978.9e12
+    assert few.compute == pytest.approx(by_hand, rel=1e-3)
+    assert few.memory < all_of_them.memory  # projections divide
+    assert (few.time, few.precision) == (5e-3, "bfloat16")
+
+
+@pytest.mark.parametrize("left", [{"isl": 2048, "batch_size": 4}, {"isl": 512, "step": 4096}, {"step": 2**17}])
+def test_no_curve_of_sparse_prompts_holds_dense_ones_the_host_or_the_longest(left):
+    assert len(derive.sparse_prefill(pd.DataFrame([block(), block(**left)]), "h200-sxm")) == 1
+
+
 def test_the_committed_table_follows_the_rules():
     assert set(TABLE["gpu"]) == set(derive.GPUS.values()) <= set(catalogue.GPUS)
     said = [derive.reason(row.behind, row.error) for row in TABLE.itertuples()]

@@ -6,6 +6,7 @@ import from_served
 import numpy as np
 import pandas as pd
 import pytest
+import served
 from served import GROUP
 
 
@@ -27,3 +28,14 @@ def test_with_the_spread_intervals_hold_nine_tenths(wide):
 def test_where_coefficients_explain_all_nothing_is_left():
     off = np.linspace(-0.1, 0.1, 50)
     assert from_served.spreads(table(off, 0.3)) == {"dense": 0.0}
+
+
+def test_rows_in_which_kernels_were_compiled_set_no_coefficient():
+    """Their recipe has no warm-up, and the first step more tokens than one prompt of it."""
+    points = served.points("calibration").query("left_out == '' and model == 'deepseek-v3' and weights == 'nvfp4'")
+    given = [loop for loop in served.loops(points) if loop.unit.gpu.name == "b200" and loop.unit.tp == 8]
+    kept = pd.concat([loop.rows for loop in from_served.loops_of(given)])
+    gone = pd.concat([loop.rows for loop in given]).drop(kept.index)
+    assert (gone["version"] == "").all()
+    assert (gone["users"] * gone["n_in"] > 15_000).all()
+    assert gone["ttft_s"].median() > 5 > kept["ttft_s"].median()

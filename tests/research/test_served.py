@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import accuracy
+import fit_served
 import from_served
 import numpy as np
 import pandas as pd
@@ -236,6 +237,25 @@ def test_rows_whose_users_were_not_served_set_nothing():
     assert set(untold.model) == {"gpt-oss-120b", "minimax-m2", "qwen3.5-397b-a17b"}
     assert untold.users.min() >= served.MANY
     assert not (served.points("validation").left_out == "users").any()
+
+
+def test_a_run_that_a_weaker_gpu_beats_by_far_was_held_up():
+    two = FITTED[FITTED["left_out"] == ""].iloc[:1]
+    rows = pd.concat([two.assign(gpu=gpu, tpot_s=tpot) for gpu, tpot in (("b300", 0.016), ("b200", 0.01))])
+    rows = rows.reset_index(drop=True)
+    assert served.slowed(rows).tolist() == [True, False]
+    assert not served.slowed(rows.assign(gpu=["b200", "b300"])).any()  # the better one is faster
+    assert not served.slowed(rows.assign(tpot_s=[0.0149, 0.01])).any()
+    assert not served.slowed(rows.assign(users=[4, 8])).any()
+
+
+def test_runs_that_were_held_up_are_predicted_and_set_nothing():
+    """Prompts of DeepSeek on the B300 took five times as long as on the B200."""
+    sound = FITTED[FITTED["left_out"] == ""]
+    held_up = sound[served.slowed(sound)]
+    assert set(zip(held_up["model"], held_up["gpu"], strict=True)) == {("deepseek-v3", "b300")}
+    loops = list(served.loops(held_up, DATASHEET))
+    assert not fit_served.within(loops, ~served.slowed(sound))
 
 
 def test_a_group_of_many_points_does_not_speak_for_all_in_the_spread():

@@ -114,11 +114,19 @@ def test_attention_with_an_index_launches_its_block_and_no_projection_besides():
     experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
     others = (2 + mixed) * plain.a0_us * 1e-6 + mixed * experts
     assert told["launch"] == pytest.approx(others + 1e-6 * blocks.a0_us.min())
-    for engine in ENGINES:  # where no block was timed, the launches of its parts; all else is latent attention's
+    for engine in ENGINES:  # where no block was timed, the launches of its parts, and prompts of the H100
         own, product = KERNELS["attention"][engine]["l40s"], KERNELS["products"][engine]["l40s"]["bf16"]["launch"]
         for kv in ("bf16", "fp8"):
-            dense = own[f"MLA, {kv}"]
-            assert own[f"sparse, {kv}"] == pytest.approx(dense | {"launch": dense["launch"] + PROJECTIONS * product})
+            dense, other = own[f"MLA, {kv}"], KERNELS["attention"][engine]["h100-sxm"][f"sparse, {kv}"]
+            parts = {"launch": dense["launch"] + PROJECTIONS * product, "compute": other["compute"]}
+            assert own[f"sparse, {kv}"] == pytest.approx(dense | parts)
+
+
+@pytest.mark.parametrize(("engine", "kv", "theirs"), [("sglang", "fp8", "fp8"), ("trtllm", "fp8", "bf16")])
+def test_prompts_that_see_what_an_index_chooses_have_their_own_curve(engine, kv, theirs):
+    """By the precision of the cache, where it was timed."""
+    curve = row(kind="sparse attention, prefill", gpu="h200-sxm", engine=engine, precision=theirs)
+    assert found("glm-5", "h200-sxm", "fp8", engine, kv=kv)["attention"] == curve.compute
 
 
 @pytest.mark.parametrize("engine", list(engines()))

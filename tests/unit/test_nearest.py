@@ -11,8 +11,9 @@ from inference_math import catalogue
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
-from inference_math.unit.mixing import FACTORS
-from inference_math.unit.nearest import SERVED_SCOPE, engine_generation, levels, select_calibration
+from inference_math.unit.kernels import kernels
+from inference_math.unit.mixing import FACTORS, kernel_values
+from inference_math.unit.nearest import SERVED_SCOPE, engine_generation, levels, select_calibration, standpoint
 from inference_math.workload import Workload
 
 
@@ -51,14 +52,25 @@ def test_the_table_has_every_level_and_coefficient():
         assert all(0 < values[name] < 1 for name in SHARES)
 
 
-def test_constants_move_with_the_model_and_shares_do_not():
-    """What an engine adds is a model's, whatever GPU it runs on; what kernels reach is no model's."""
+def test_constants_and_experts_move_with_the_model_and_other_shares_do_not():
+    """What an engine adds is a model's, whatever GPU it runs on; of what kernels reach experts alone are a model's."""
     found = levels()
-    added = {"layer", "per_sequence_overhead"}
+    added, chosen = {"layer", "per_sequence_overhead"}, {"grouped", "expert_imbalance"}
     for name in COEFFICIENTS:
-        assert (found["unseen"]["model"][name] > 0) == (name in added)
+        assert (found["unseen"]["model"][name] > 0) == (name in added | chosen)
         assert (found["unseen"]["generation"][name] == 0) == (name in added)
-        assert all((move[name] == 0) or name in added for move in found["moves"]["model"].values())
+        assert all((move[name] == 0) or name in added | chosen for move in found["moves"]["model"].values())
+    for name in chosen:
+        assert found["unseen"]["model"][name] >= 4 * found["unseen"]["generation"][name]
+
+
+def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_for_latents_in_fp8():
+    """GLM-5's on either generation; on the H200 it was a quarter before its attention cost what that takes."""
+    for gpu in ("h200-sxm", "b200"):
+        unit = Unit.of("glm-5", gpu, 8, "fp8", engine="sglang")
+        at = standpoint(unit.model, unit.gpu, "fp8", "sglang", kv="bf16", together=8)
+        reached = kernel_values(kernels(), levels()["centre"]["sglang"], at)["grouped"]
+        assert 2 / 3 < unit.coefficients.grouped / reached <= 1.2
 
 
 def test_the_scope_names_the_models_that_were_fitted():

@@ -219,6 +219,35 @@ def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
 
 
+def test_gpus_that_share_sparse_attention_compute_as_long_as_one():
+    """GLM-5 has 64 heads, as many as a kernel takes at least, and each GPU looks through its index. MLA divides."""
+    share = {"tp": 8, "dp": 1, "pp": 1}
+    for name, faster in (("glm-5", 1), ("deepseek-v3", 8)):
+        one, eight = (
+            steps.unit_terms(
+                steps.unit_numbers(
+                    shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")), {**share, "ep": 1, "tp": tp},
+                    "fp8", "fp8", 0.9,
+                ),
+                UNIT.found(),
+            )
+            for tp in (1, 8)
+        )  # fmt: skip
+        alone, shared = (steps.spans_of(told, 0, 8192, 0, min)["pairs"] for told in (one, eight))
+        assert alone == pytest.approx(faster * shared)
+
+
+def test_sparse_attention_multiplies_in_the_latent_space_and_the_floor_does_not():
+    model = catalogue.model("glm-5")
+    numbers = steps.unit_numbers(shape_of(model, 1), rates_of(catalogue.gpu("b200")), TP8, "fp8", "fp8", 0.9)
+    for cache, least in zip(numbers["caches"], steps.floor_terms(numbers)["caches"], strict=True):
+        if cache["reach"] == 2048:
+            assert cache["prompt_flops"] == cache["least_flops"] == cache["decode_flops"] > 2 * cache["pair_flops"]
+        else:  # the index, in FP8 at twice the rate
+            assert cache["prompt_flops"] == cache["least_flops"] == cache["decode_flops"] / 2
+        assert least["pair"] == pytest.approx(cache["pair_flops"] / numbers["best_flops"])
+
+
 def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
     """Eight chunks of 8,192: an eighth of what full attention computes, half of what a window would."""
     assert steps.pairs_of(65_536, 8192, True, min) == 8 * 8192**2 / 2

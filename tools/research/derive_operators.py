@@ -32,12 +32,15 @@ from scipy.optimize import least_squares
 from tables import write
 
 from inference_math import catalogue
+from inference_math.catalogue.layers import FILLED
 
 HOST_BOUND = 1.5
 UNLIKE = 0.2
 MOST_FASTER = 0.5  # of the points
 FEW = 64  # rows, at which a table shows what a launch takes
 LEAST = 20  # points of a curve
+STEP = 4096  # new tokens of a step of prompts, at which sparse attention's host is hidden
+LONGEST = 2**17  # tokens of a context, of its curve
 SHOWN = 14  # points of a curve that are drawn
 UNEVEN, COMPARED = "power_law_1.2", ("h100-sxm", "b200")
 LAUNCH = 1e-6  # seconds at least, of any kernel: where the points tell no more
@@ -93,6 +96,7 @@ KINDS = {  # a block is attention with its projections
     "latent block, decode": Kind("mla", "mla_generation_module", 2.0),
     "latent block, prefill": Kind("mla", "mla_context_module", 1.0),
     "sparse block, decode": Kind("sparse_attention", "dsa_generation_module", 2.0),
+    "sparse attention, prefill": Kind("sparse_attention", "dsa_context_module", 1.0),
     "linear attention, decode": Kind("linear_attention", "gdn", 1.0),
     "linear attention, prefill": Kind("linear_attention", "gdn", 1.0),
     "experts": Kind("moe", "moe", 2.0),
@@ -434,6 +438,47 @@ def sparse_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     return pd.concat(tables)
 
 
+def sparse_prefill(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return prompts whose index chooses the tokens that they see, by the precision of the cache, all models together.
+
+    With their projections, whose time at the datasheet's rates is the "memory" here: a block is timed whole. Prompts
+    attend to the latents themselves, in BF16, with the heads of a GPU filled up to `FILLED`; each GPU looks through all
+    of the index. Steps of `STEP` tokens at least, in prompts or chunks of a quarter of that at least: below, the tables
+    time a host. Up to the tokens that are chosen engines attend in another way.
+    """
+    tables = []
+    raw = raw[(raw["op_name"] == "dsa_context_module") & raw["gemm_type"].isin(RATES)].astype({"gemm_type": str})
+    raw = raw[(raw["isl"] >= STEP / 4) & (raw["batch_size"] * raw["isl"] >= STEP)]
+    sizes = ["num_heads", "batch_size", "isl", "step"]
+    for name, rows in raw.groupby("architecture"):
+        of = SPARSE[str(name)]
+        sees = rows["isl"] + rows["step"]
+        rows = rows[(sees > of.top) & (sees <= LONGEST)].astype({"kv_cache_dtype": str})
+        rows = rows.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
+        heads, batch, new, known = rows[sizes].to_numpy(float).T
+        peak, half = rows["gemm_type"].map(lambda kind: rate(gpu, kind)).to_numpy(float), rate(gpu, "bfloat16")
+        across, stands = of.projections(heads)
+        pairs = batch * (_pairs(known + new, of.top) - _pairs(known, of.top))
+        looked = 2 * batch * new * (known + new / 2) * of.index_heads * INDEX
+        attended = 2 * pairs * np.maximum(heads, FILLED) * (2 * LATENT + ROTARY)
+        tables.append(
+            _framed(
+                rows,
+                memory=2 * batch * new * (across / peak + stands / half),
+                compute=attended / half + looked / rate(gpu, "fp8"),
+                precision=rows["kv_cache_dtype"].to_numpy(),
+                variant="all",
+            )
+        )
+    return pd.concat(tables)
+
+
+def _pairs(tokens: Floats, top: float) -> Floats:
+    """Return the (token, earlier token) pairs of the first so many tokens, of which each sees `top` others at most."""
+    seen = np.minimum(tokens, top)
+    return np.asarray(seen * (tokens - seen / 2))
+
+
 def _block(raw: pd.DataFrame, gpu: str, of: Latent, decodes: bool) -> pd.DataFrame:
     """Return a block's bytes and FLOPs: projections in their precision, attention in BF16, the index in FP8.
 
@@ -607,6 +652,7 @@ POINTS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
     "latent block, decode": latent_decode,
     "latent block, prefill": latent_prefill,
     "sparse block, decode": sparse_decode,
+    "sparse attention, prefill": sparse_prefill,
     "linear attention, decode": linear_decode,
     "linear attention, prefill": linear_prefill,
     "experts": experts,

@@ -9,6 +9,7 @@ each pair of an engine and a GPU left out once; and for ML.ENERGY's mixtures, a 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import from_served
@@ -32,12 +33,13 @@ def main() -> None:
     options = arguments.parse_args()
     points = served.points("calibration").query("left_out == ''")
     loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
-    found = from_served.fit(loops)
+    sound = ~served.slowed(points)
+    found = from_served.fit(within(loops, sound))
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
     write(pd.DataFrame(found.levels["together"], columns=TOGETHER), options.out / "served_together.csv")
     if options.levels:
         return
-    apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
+    apart = pd.concat([left_out(loops, sound, found), other_source(found.levels)], ignore_index=True)
     rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart).items()]
     write(pd.DataFrame(rows), options.out / "served_spread.csv", "spread")
     errors = {name: (apart[name] / apart[f"{name}_s"] - 1).abs() for name in ("e2e", "tpot")}
@@ -60,14 +62,20 @@ def table(levels: Levels) -> pd.DataFrame:
     return pd.DataFrame(rows)[["factor", "level", *COEFFICIENTS]]
 
 
-def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
-    """Return all rows with what is predicted for them by a fit without their engine on their GPU."""
+def within(loops: list[served.Loop], kept: pd.Series[bool]) -> list[served.Loop]:
+    """Return the loops with those rows alone that are to be kept."""
+    rows = [loop.rows[kept[loop.rows.index]] for loop in loops]
+    return [replace(loop, rows=own) for loop, own in zip(loops, rows, strict=True) if len(own)]
+
+
+def left_out(loops: list[served.Loop], sound: pd.Series[bool], found: from_served.Fit) -> pd.DataFrame:
+    """Return all rows with what is predicted for them by a fit, to `sound` ones, without their engine on their GPU."""
     tables = []
     pairs = sorted({(loop.unit.engine, loop.unit.gpu.name) for loop in loops})
     for pair in pairs:
         apart = [(loop.unit.engine, loop.unit.gpu.name) == pair for loop in loops]
         others = [loop for loop, left in zip(loops, apart, strict=True) if not left]
-        levels = from_served.fit(others, found, most=20).levels
+        levels = from_served.fit(within(others, sound), found, most=20).levels
         tables += [predicted(loop, levels) for loop, left in zip(loops, apart, strict=True) if left]
     return pd.concat(tables, ignore_index=True)
 

@@ -5,8 +5,9 @@ unit's measured kernels (`unit.kernels`), or a centre where these do not tell it
 model under it, a generation of GPUs, a kind of model and a precision add, each normal about nothing with a width of
 `BETWEEN`: few points move little, and what a level has in common with others is told by all. What engines add to a
 layer and to a decode is moved by engine, kind and the model under the engine, and by no GPU: these constants carry over
-between GPUs of one model, not between models. Residuals are Student's t, so that a warm-up or a draft that nobody
-reported pulls no coefficient.
+between GPUs of one model, not between models. So it is with experts: a model's router says how unevenly they are
+chosen, and which kernel computes them an engine decides by the model. Residuals are Student's t, so that a warm-up or a
+draft that nobody reported pulls no coefficient.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from recipes import WARM, recipe_of
 from scipy.optimize import least_squares
 from served import GROUP, Loop
 
@@ -47,13 +49,14 @@ SURE = {
 # What levels of a factor differ by: less than half of that before kernels were measured on each GPU.
 _KERNELS = {
     "memory": 0.025, "bf16": 0.05, "fp8": 0.075, "fp4": 0.1, "attention": 0.075, "decode_attention": 0.075,
-    "experts": 0.05, "grouped": 0.15, "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2,
-    "expert_imbalance": 0.4,
+    "experts": 0.05, "grouped": 0.05, "kv": 0.1, "interconnect_efficiency": 0.05, "collective_latency": 0.2,
+    "expert_imbalance": 0.1,
 }  # fmt: skip
 BETWEEN = {factor: dict.fromkeys(COEFFICIENTS, 0.0) | _KERNELS for factor in FACTORS}
 BETWEEN["engine"] |= {"layer": 0.4, "per_sequence_overhead": 0.4}
 BETWEEN["kind"] |= {"layer": 0.4, "per_sequence_overhead": 0.3}
 BETWEEN["model"] = dict.fromkeys(COEFFICIENTS, 0.0) | {"layer": 0.4, "per_sequence_overhead": 0.3}
+BETWEEN["model"] |= {"grouped": 0.4, "expert_imbalance": 0.4}
 NOISE = 0.08  # of the logarithm of a time
 FREEDOM = 4.0  # of Student's t
 TPOT = 0.5  # weight of a TPOT beside its e2e, of which it is most
@@ -107,9 +110,15 @@ class Asked:
 
 
 def loops_of(found: Sequence[Loop]) -> list[Loop]:
-    """Return the loops without rows that wait for a place: their time is the queue's."""
-    kept = [(loop, loop.waiting <= 1) for loop in found]
+    """Return the loops without rows that wait for a place, whose time is the queue's, or for kernels to be compiled."""
+    kept = [(loop, (loop.waiting <= 1) & ~_cold(loop)) for loop in found]
     return [Loop(loop.unit, loop.work, loop.rows[free]) for loop, free in kept if free.any()]
+
+
+def _cold(loop: Loop) -> NDArray[np.bool_]:
+    """Return which rows' first step compiled its kernels; see `recipes.COLD`."""
+    rows = loop.rows
+    return np.asarray((recipe_of(rows.iloc[0]).cold > 0) & (rows["users"] * rows["n_in"] > WARM))
 
 
 def fit(found: Sequence[Loop], start: Fit | None = None, most: int = 60) -> Fit:

@@ -45,12 +45,14 @@ __all__ = [
     "runs_of",
     "score",
     "scored",
+    "slowed",
 ]
 
 DRAFTS = {"none": ["none"], "mtp": ["mtp"], "unknown": ["none", "mtp"]}  # what rows that say so may have done
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 MANY = 16  # users: with fewer a step is the read of its weights, however many they are
 _TWICE, _SAME = 1.9, 1.02
+SLOWED = 1.5  # times the TPOT: nine in ten set-ups that were served at several dates differ by less
 GROUP = ["model", "gpu", "engine", "weights"]
 SPLIT = 28  # the seed of `parts`: set before anything was fitted to either of them
 _SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
@@ -88,6 +90,26 @@ def _untold(frame: pd.DataFrame, index: pd.Index[int]) -> pd.Series[bool]:
         alike = (users >= _TWICE * users[:, None]) & (tpot < _SAME * tpot[:, None])
         untold[rows.index] = np.asarray(alike.any(axis=0) | alike.any(axis=1))
     return untold
+
+
+def slowed(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Return which rows took `SLOWED` times as long for a token as the same load on a GPU with no higher rate.
+
+    Something held such a run up that is neither the GPU nor the model.
+    """
+    found = pd.Series(False, index=frame.index)
+    for _, rows in frame.groupby([name for name in _LOAD if name not in ("gpu", "version")] + ["drafts"]):
+        for gpu, own in rows.groupby("gpu"):
+            others = rows[[other != gpu and _no_better(str(other), str(gpu)) for other in rows["gpu"]]]
+            if len(others):
+                found[own.index] = own["tpot_s"] > SLOWED * others["tpot_s"].min()
+    return found
+
+
+def _no_better(gpu: str, other: str) -> bool:
+    """Tell whether a GPU has no higher rate than another one."""
+    rates = ("hbm_bw", "link_bw", "bf16_flops", "fp8_flops", "fp4_flops")
+    return all((getattr(GPUS[gpu], rate) or 0) <= (getattr(GPUS[other], rate) or 0) for rate in rates)
 
 
 def parts(frame: pd.DataFrame) -> pd.Series[str]:

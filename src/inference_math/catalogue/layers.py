@@ -6,7 +6,7 @@ only: biases, norms, and convolutions of a few taps are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "plain_ffn",
     "short_conv",
 ]
+
+FILLED = 64  # heads: FlashMLA's sparse kernels take 64 or 128
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class Cache:
         Whether reach begins anew at each multiple of `reach` (chunked attention), so that some tokens see few others.
     own_bytes
         Bytes of a token that do not depend on the precision of the KV cache.
+    prompt
+        FLOP of a prompt's token for each token that it sees as kernels compute it, in those of BF16; 0: 4·`width`.
+    least
+        Of these what each GPU computes at least, however many share the heads.
     """
 
     kept: int
@@ -60,6 +66,8 @@ class Cache:
     evicts: bool = False
     aligned: bool = False
     own_bytes: float = 0.0
+    prompt: float = 0.0
+    least: float = 0.0
 
     def size(self, value_bytes: float) -> float:
         """Return the bytes of a token, of which the values `kept` are in the precision of the KV cache."""
@@ -158,21 +166,25 @@ def grouped(
 def latent(d_model: int, heads: int, sizes: Latent, index: Index | None = None, *, indexed: bool = True) -> Attention:
     """Return latent attention (MLA): one latent and one rotated key for all heads.
 
-    With an `index` a token sees only those others that it chooses (sparse attention). A layer that is not `indexed`
-    takes the choice of another.
+    With an `index` a token sees only those others that it chooses (sparse attention): prompts, too, attend to latents
+    then, by kernels that fill up the heads of a GPU to `FILLED`, and each GPU looks through the whole index, in FP8. A
+    layer that is not `indexed` takes the choice of another.
     """
     q_lora, kv_lora, nope, rope, v_head = sizes
     query = heads * (nope + rope)
     params = d_model * (q_lora + kv_lora + rope) + (q_lora or d_model) * query + kv_lora * heads * (nope + v_head)
     params += heads * v_head * d_model
-    decode = 2.0 * heads * (2 * kv_lora + rope)
-    width = heads * (nope + rope + v_head) / 2
-    caches: tuple[Cache, ...] = (Cache(kv_lora + rope, 1, width, decode, index.top_k if index else 0),)
+    each = 2.0 * (2 * kv_lora + rope)  # of a head in the latent space
+    width, decode = heads * (nope + rope + v_head) / 2, heads * each
+    found = Cache(kv_lora + rope, 1, width, decode)
+    if index:
+        found = replace(found, reach=index.top_k, prompt=decode, least=FILLED * each)
+    caches: tuple[Cache, ...] = (found,)
     if index and indexed:
         looks = index.heads * index.head
         params += looks * (q_lora or d_model) + d_model * (index.head + index.heads)
-        # Its keys are in FP8, with a scale of four bytes.
-        caches += (Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=index.head + 4.0),)
+        # Its keys are in FP8, with a scale of four bytes, and multiplied at twice the rate of BF16.
+        caches += (Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=index.head + 4.0, prompt=looks, least=looks),)
     return Attention("latent", params, caches, 0, float(width), float(kv_lora + rope))
 
 

@@ -7,7 +7,7 @@ Which curve stands for what, by rules that were written before a served point wa
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
   hide; of experts the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
-  launches them all.
+  launches them all; its prompts have a curve of their own, since they attend as decodes do.
 * Experts are those of tables whose tokens choose all alike, or, where none counts, by a power law; how unevenly a model
   chooses is a coefficient of its own, and counts twice then.
 * FP8 with one scale for a tensor that reads experts slower than BF16 does is passed over, for blocks: no engine keeps
@@ -140,7 +140,10 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
         for kv in ("bf16", "fp8"):
             told = (kv, "bf16") if kind == "MLA" else ("bf16",)
             decode, on = _decode(kind, gpu, engine, kv, variants)
-            prefill = _first(f"{kind}, prefill", on, engine, told, variants)
+            if heads == "sparse":
+                prefill = _sparse(engine, on, kv)
+            else:
+                prefill = _first(f"{kind}, prefill", on, engine, told, variants)
             shown = variants[0]
             same = _all(f"{kind}, decode", on, shown) or [decode]
             if prefill is not None:
@@ -154,6 +157,12 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                     "rate": "bf16",
                 }
     return found
+
+
+def _sparse(engine: str, gpu: str, kv: str) -> Curve | None:
+    """Return what prompts reach whose index chooses tokens; where a GPU has no such curve, on the H100."""
+    found = (_first("sparse attention, prefill", on, engine, (kv, "bf16"), ("all",)) for on in (gpu, _ANY))
+    return next((curve for curve in found if curve is not None), None)
 
 
 def _block(engine: str, gpu: str, attention: float) -> float:

@@ -69,8 +69,9 @@ def shape_of(model: Model, tp: int) -> Shape:
             {
                 "values": layer.count * cache.kept, "own_bytes": layer.count * cache.own_bytes,
                 "copies": max(1.0, tp / cache.heads), "pair_flops": 4 * layer.count * cache.width,
-                "decode_flops": layer.count * cache.decode_flops, "reach": cache.reach, "evicts": cache.evicts,
-                "aligned": cache.aligned,
+                "prompt_flops": layer.count * (cache.prompt or 4 * cache.width),
+                "least_flops": layer.count * cache.least, "decode_flops": layer.count * cache.decode_flops,
+                "reach": cache.reach, "evicts": cache.evicts, "aligned": cache.aligned,
             }
             for layer in model.layers for cache in layer.attention.caches
         ],

@@ -231,12 +231,13 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     for cache in unit["caches"]:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
         multiplied = (1 + drafts) * cache["decode_flops"] / (found["decode_attention"] * half)
+        seen = max(cache["prompt_flops"], tp * cache["least_flops"])
         caches.append(
             {
                 # A decode reads each cached token and multiplies it with its queries, joined as in every kernel.
                 "read": step_time(load, multiplied, 0.0),
                 "load": load,
-                "pair": cache["pair_flops"] / (look * half),
+                "pair": seen / (look * half),
                 "reach": cache["reach"],
                 "aligned": cache["aligned"],
             }

@@ -28,7 +28,9 @@ class CacheShape(TypedDict):
     values: float
     own_bytes: float  # of what is not kept in the precision of the KV cache
     copies: float  # that the GPUs of a group hold
-    pair_flops: float  # of a prompt's token for one that it sees
+    pair_flops: float  # of a prompt's token for one that it sees, at least
+    prompt_flops: float  # the same as kernels compute it, in those of BF16
+    least_flops: float  # of these, on each GPU at least
     decode_flops: float
     reach: float
     evicts: bool

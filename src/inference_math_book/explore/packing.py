@@ -11,7 +11,10 @@ OF_A_SHAPE = [
     "n_layers", "d_model", "routed_params", "padded", "head_params", "vocab_params", "experts", "idle", "chosen",
     "state_bytes", "sum_bytes",
 ]  # fmt: skip
-OF_A_CACHE = ["values", "own_bytes", "copies", "pair_flops", "decode_flops", "reach", "evicts", "aligned"]
+OF_A_CACHE = [
+    "values", "own_bytes", "copies", "pair_flops", "prompt_flops", "least_flops", "decode_flops", "reach", "evicts",
+    "aligned",
+]  # fmt: skip
 OF_A_TOKEN = ["attention", "ffn", "experts"]
 
 
