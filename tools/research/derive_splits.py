@@ -64,7 +64,8 @@ def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
         whole = (table[f"{prefix}workers"] * size == raw[f"num_{pool}_gpu"]) & (table[f"{prefix}workers"] > 0)
         # A group of attention in which tensors are split has as many GPUs as it says.
         stated &= ~split | (whole & ((ranks > 1) | (raw[f"{pool}_tp"] == size)))
-    table.loc[~split, [c for c in table if c.startswith("prefill_")]] = 0
+    for name in ("workers", "tp", "dp", "ep"):
+        table[f"prefill_{name}"] = table[f"prefill_{name}"].where(split, 0)
     # The source's output rate is that of a decode GPU; `gpus` of aggregated rows is wrong where experts are whole.
     table["rate"] = raw["out_tok_s_gpu"] * raw["num_decode_gpu"].where(split, raw["decode_tp"])
     table["ttft_s"], table["tpot_s"], table["run"] = (
@@ -73,9 +74,8 @@ def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
         raw["run_url"].str.extract(_RUN, expand=False),
     )
     table = table[stated & table["engine"].notna() & table["rate"].notna()]
-    split = (table["prefill_workers"] > 0).groupby([table[name] for name in SET_UP])
-    both = split.transform("any") & ~split.transform("all")
-    return parts(table[both])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
+    ways = table.assign(split=table["prefill_workers"] > 0).groupby(SET_UP)["split"].transform("nunique")
+    return parts(table[ways == 2])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
 
 
 def parts(table: pd.DataFrame) -> pd.DataFrame:

@@ -183,10 +183,11 @@ def stands() -> pd.DataFrame:
 def split_gains() -> pd.DataFrame:
     """Return what served splits give over aggregated serving: measured, played and planned."""
     found = splits.compared(splits.points())
-    lines = {"row": found.index + FIRST, "rival": found["rival"] + FIRST}
+    found = found.assign(row=found.index + FIRST, rival=found["rival"] + FIRST)
     likely = splits.chances(found).add_suffix("_chance")
     kept = ["part", *splits.SAME, "users", "gpus", "speed", "gain", *splits.HOW, *likely, *splits.FACTORS]
-    return pd.concat([found.assign(**lines), likely], axis=1)[["row", "rival", *kept]]
+    table: pd.DataFrame = pd.concat([found, likely], axis=1)[["row", "rival", *kept]]
+    return table
 
 
 def _flags(values: pd.Series[bool]) -> Any:

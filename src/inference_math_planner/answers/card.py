@@ -211,8 +211,8 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
 
 
 def hundredths(share: float) -> int:
-    """Return a share as so many of a hundred."""
-    return floor(100 * share + 0.5)
+    """Return a share as so many of a hundred, rounded down: what is not likely yet is not told as if it were."""
+    return floor(100 * share + 1e-6)
 
 
 def evidence(about: About) -> list[Part]:
