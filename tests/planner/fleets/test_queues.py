@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, floor, inf
 
 import numpy as np
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from inference_math import Unit
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.doubt import CERTAIN
+from inference_math.optimiser.load import pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
+from inference_math.unit.asked import target_of
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
@@ -248,3 +251,27 @@ def test_other_settings_of_the_same_units_must_be_better_by_what_is_resolved():
     host = host | {"rows": lambda name, units: 3}
     found = queues.cheapest({"units": 1, "unit": {"gpus": 1}}, host, "chunked", 0.0, 1.0, 16, inf)
     assert found[:2] == (1, 0)
+
+
+def test_pools_of_two_layouts_are_played_as_they_are_planned():
+    """Prefill units of eight GPUs, each a group of its own, beside decode units of four."""
+    unit, work = Unit.of("deepseek-v3", "gb300", 4), Workload(2000, 500)
+    first = unit.resized(tp=1, dp=8, ep=8)
+    case = Case(unit, work, SLA(2, 0.04), units=9, prefill=first)
+    asked, one = case.asked, under(case)
+    row = settings_row(64, 16 * 2000.0, 3)
+    rows = queues.trials(asked, "disaggregated", row)
+    assert [tried["prefill_units"] for tried in rows] == [1, 2, 3, 4]
+    assert {tried["chunk"] for tried in rows} == {2 * 2000}  # of a group
+    own = row | {"batch": rows[2]["batch"]}
+    assert queues.full(asked, "disaggregated", rows[2], one) == pytest.approx(
+        9 * pools_rate(target_of(asked), one, own, 3)
+    )
+    system = queues.system_for(asked, "disaggregated", rows[2])
+    assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 3, 8)
+    assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
+    found = unit.found(work)
+    pace, alone = (
+        queues.prefill_pace(of.asked, found, [1.0, 1.0, 0.0]) for of in (case, replace(case, unit=first, prefill=None))
+    )
+    assert pace.seconds(0, 0.0, 1.0, 2000, 2e6) == alone.seconds(0, 0.0, 1.0, 2000, 2e6)
