@@ -333,6 +333,8 @@ def test_what_few_draws_have_is_no_number():
 
     doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5]})
     assert doubted == pytest.approx([1.5, 1.5 * np.exp(0.5 * NINTHS[0]), 1.5 * np.exp(0.5 * NINTHS[-1])])
+    assert gained([3.0] * 9, [2.0] * 9, SURE | {"aggregated": [0.0, 0.5]}) == pytest.approx(doubted)
+    assert gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [1.0, 0.0]})[:2] == [1.5, 1.5]
     assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert all(np.isnan(gained([0.0, 0.0, 4.0], [1.0, 2.0, 2.0])))
@@ -368,3 +370,15 @@ def test_no_closed_form_of_chunks_stands_where_the_slow_draws_reach_the_limit_on
     assert np.isnan(case.answers["chunked_gain"].by_formula)
     loose = plan(unit, Workload(2200, 170), SLA(ttft=4, tpot=0.04))
     assert loose.answers["chunked_gain"].by_formula > 1
+
+
+def test_a_prefill_unit_costs_what_such_a_unit_does():
+    """Its tier's bandwidth, too, is that of its own GPUs, and a draw slows it as it slows the others."""
+    first = UNIT.resized(tp=4)
+    slow = replace(CASE, tier=Tier.of_bandwidth(1e9))  # a prompt waits for it
+    both, own = replace(slow, prefill=first), replace(slow, unit=first)
+    found, factors = UNIT.found(CASE.work), [1.1, 1.4, 0.0]
+    one, alone = answers.under(both.asked, found, factors), answers.under(own.asked, found, factors)
+    for prompts in (1.0, 3.0):
+        assert one["prefill"](0.0, prompts) == pytest.approx(alone["mixed"](0.0, prompts))
+    assert one["mixed"](0.0, 1.0) == answers.under(slow.asked, found, factors)["mixed"](0.0, 1.0)

@@ -90,6 +90,11 @@ def test_equal_ones_share_a_draw_and_draws_that_serve_nothing_go_to_none():
     )
 
 
+def test_what_rounding_parts_is_equal():
+    rates = {"aggregated": [1.0], "chunked": [1.0 + 1e-12], "disaggregated": [0.0]}
+    assert shares_best(rates, SURE) == {"aggregated": 0.5, "chunked": 0.5, "disaggregated": 0.0}
+
+
 @given(rates, st.floats(0, 1), st.floats(0, 1))
 def test_doubts_move_chances_and_nothing_else(drawn, chunks, pools):
     by = np.array(drawn).T

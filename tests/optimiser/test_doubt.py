@@ -48,3 +48,5 @@ def test_aggregated_serving_is_what_others_are_compared_with():
     assert found["aggregated"] == CERTAIN
     assert found["disaggregated"] == [known_comparisons()["pools, planned"][key] for key in ("bias", "sd")]
     assert factors_of(CERTAIN) == [1.0]
+    assert factors_of([0.1, 0.0]) == [pytest.approx(np.exp(0.1))]
+    assert found["chunked"] == doubt(known_comparisons()["chunks"], "MLA", "Blackwell", 7373, 921.6)

@@ -13,7 +13,8 @@ from scipy import stats
 
 from inference_math.optimiser import search
 from inference_math.optimiser.architectures import SURE
-from inference_math.optimiser.choice import MOST_FED, decide
+from inference_math.optimiser.choice import MOST_FED, decide, pools_settings
+from inference_math.optimiser.load import decode_units, settings_row, strain
 from inference_math.unit import batch
 from inference_math.unit.asked import prompts_together
 
@@ -154,14 +155,50 @@ def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
 def test_prefill_units_of_their_own_size_are_split_as_a_look_at_all_splits_says(limit, units, size, slow):
     row = decided("disaggregated", limit, units=units, prefill=(size, slow))
     if not row["rate"]:
+        assert isnan(row["prefill_units"])
         return
     decode = row["batch"] / (169 * step(row["batch"], 0.0))
     together = row["chunk"] / 2200
     fed = together / (slow * step(0.0, together))
     splits = [min(k * fed, math.floor(units - k * size + 1e-9) * decode) for k in range(1, math.ceil(units / size))]
     assert row["rate"] * units == pytest.approx(max(splits))
+    assert row["prefill_units"] == next(k for k, one in enumerate(splits, 1) if one * (1 + 1e-9) >= max(splits))
     assert row["prefill_units"] * size <= units - 1
     assert row["ttft"] == pytest.approx(slow * step(0.0, together))
+    decoding = math.floor(units - row["prefill_units"] * size + 1e-9)
+    assert row["decodes"] / (169 * step(row["decodes"], 0.0)) * decoding == pytest.approx(row["rate"] * units)
+
+
+def test_more_prefill_units_than_serve_less_may_serve_more():
+    """Four of a quarter's size leave two units to decode, five to eight one: a draw of slow prompts gains by eight."""
+    target = {
+        "n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "sent": 0.0, "room": 10.0, "together": 4.0,
+        "units": 3, "prefill_gpus": 0.25,
+    }  # fmt: skip
+    slow = {"mixed": lambda decodes, prompts: 0.001, "prefill": lambda decodes, prompts: prompts / 20, "front": 0.0}
+    fast = {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
+    assert pools_settings(target, [slow, fast])["prefill_units"] == 8
+    assert pools_settings(target | {"units": 10, "prefill_gpus": 9 / 7}, [slow])["prefill_units"] == 7  # 63 of 70 GPUs
+    assert decode_units({"units": 28, "prefill_gpus": 9 / 7}, 21) == 1
+
+
+@given(limits, st.floats(0.001, 2), st.sampled_from([0.25, 0.5, 2.0, 3.0]))
+def test_the_link_of_a_prefill_unit_is_as_wide_as_its_gpus(limit, sent, size):
+    row = decided("disaggregated", limit, sent=sent, prefill=(size, 1.0))
+    if row["rate"]:
+        together, prefill = row["chunk"] / 2200, row["prefill_units"]
+        fed = min(together / step(0.0, together), size / sent)
+        taken = min(row["batch"] / (169 * step(row["batch"], 0.0)), 1 / sent)
+        slower = min(prefill * fed, math.floor(8 - prefill * size + 1e-9) * taken)
+        assert row["rate"] * 8 == pytest.approx(slower)
+
+
+def test_pools_take_the_limits_by_steps_of_their_own_and_a_cache_sent_is_part_of_the_first_gap():
+    target = {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1}
+    costs = {"front": 0.2, "mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: 1.5 * prompts}
+    row = settings_row(8, 100.0, 1)
+    assert strain(target, costs, "disaggregated", row) == pytest.approx(1.7 / 2.0)
+    assert strain(target | {"ttft": 20.0}, costs, "disaggregated", row) == pytest.approx(0.03 / 0.04)
 
 
 @given(limits, st.floats(0.001, 2))

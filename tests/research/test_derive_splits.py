@@ -3,6 +3,8 @@ from __future__ import annotations
 import derive_splits
 import pandas as pd
 
+from inference_math.evidence import load
+
 POOL = {"num_workers": 1, "tp": 8, "ep": 1, "dp_attention": 0}
 
 
@@ -34,8 +36,16 @@ def test_what_states_no_layout_and_set_ups_without_splits_are_left_out():
     unknown = row(1, gpus=(8, 16))
     scattered = row(1, prefill={"tp": 1, "ep": 8})  # eight GPUs whose attention is neither split nor apart
     other_engine = row(1, "atom")
-    alone = row(0, "sglang", drafts="mtp")
-    assert derive_splits.served_splits(pd.DataFrame([unknown, scattered, other_engine, alone])).empty
+    whole, alone = row(0, "sglang"), row(0, "sglang", drafts="mtp")
+    without_rival = row(1, precision="fp4")
+    left = [unknown, scattered, other_engine, whole, alone, without_rival]
+    assert derive_splits.served_splits(pd.DataFrame(left)).empty
+
+
+def test_a_split_without_a_prefill_worker_is_no_aggregated_point():
+    nobody = row(1, prefill={"num_workers": 0}, gpus=(0, 8))
+    found = derive_splits.served_splits(pd.DataFrame([nobody, row(1), row(0, "sglang")]))
+    assert sorted(found.prefill_workers) == [0, 1]
 
 
 def test_a_group_is_in_one_part_whatever_its_engine_and_its_drafts():
@@ -47,3 +57,8 @@ def test_a_group_is_in_one_part_whatever_its_engine_and_its_drafts():
     found = derive_splits.served_splits(pd.DataFrame(rows))
     assert found.groupby(derive_splits.GROUP).part.nunique().eq(1).all()
     assert found.part.value_counts().to_dict() == {"choose": 16, "score": 16}
+
+
+def test_parts_are_those_that_are_stored():
+    stored = load("served_splits").frame
+    assert derive_splits.parts(stored.drop(columns="part")).part.equals(stored.part)

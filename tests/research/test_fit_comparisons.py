@@ -4,6 +4,7 @@ import fit_comparisons
 import numpy as np
 import pandas as pd
 import pytest
+import splits
 
 from inference_math.evidence import load
 
@@ -44,6 +45,22 @@ def test_own_runs_are_set_beside_the_first_of_their_kind():
     for kind in ("cadence", "chunks", "store"):
         again = fit_comparisons.fitted(found[found["kind"] == kind])
         assert again["sd"] == pytest.approx(KNOWN.loc[kind, "sd"], abs=6e-4)
+
+
+def test_pools_are_fitted_to_the_part_that_chooses_alone(monkeypatch):
+    gains = load("predicted_split_gains").frame
+
+    def compared(frame):
+        assert frame["part"].unique().tolist() == ["choose"]
+        return gains[gains["part"] == "choose"]
+
+    monkeypatch.setattr(splits, "compared", compared)
+    found = fit_comparisons.pools()
+    for kind, rows in found.groupby("kind"):
+        again = fit_comparisons.fitted(rows)
+        for name in ("bias", "sd"):
+            assert again[name] == pytest.approx(KNOWN.loc[kind, name], abs=2e-3)
+        assert (again["pairs"], again["setups"]) == (KNOWN.loc[kind, "pairs"], KNOWN.loc[kind, "setups"])
 
 
 def test_pools_planned_are_off_by_more_than_pools_played():

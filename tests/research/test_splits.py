@@ -15,7 +15,7 @@ def points(rows):
 
 
 def test_a_split_is_set_beside_the_best_that_is_about_as_fast():
-    found = splits.pairs(points([(10, 300, 1), (20, 200, 2), (12, 100, 0), (15, 90, 0), (29, 50, 0), (9, 999, 0)]))
+    found = splits.pairs(points([(10, 300, 1), (20, 200, 2), (12, 100, 0), (15, 90, 0), (29, 50, 0), (9.9, 999, 0)]))
     assert found["rival"].tolist() == [2, 4]  # the last one is too slow for either
     assert found["gain"].tolist() == [3.0, 4.0]
 
@@ -53,6 +53,12 @@ def test_what_is_stored_is_what_is_compared():
         assert again[name] == pytest.approx(stored[name], rel=1e-4)
 
 
+def test_what_is_planned_is_stored_too():
+    for row in FOUND.dropna(subset=["planned"]).itertuples():
+        found = splits.gain_planned(FRAME.loc[row.row - 2], FRAME.loc[row.rival - 2])
+        assert found == pytest.approx(row.planned, rel=1e-4), row.row
+
+
 def test_a_split_is_played_in_its_own_layouts():
     """Prefill GPUs that share attention by requests: a prompt alone takes longer, and decodes as long as before."""
     row = FRAME.loc[SMALL.name]
@@ -71,3 +77,9 @@ def test_chances_are_even_where_no_gain_is_predicted():
     assert found["planned"].isna().all()
     assert found["played"].is_monotonic_increasing
     assert found["played"][1] == pytest.approx(0.5, abs=0.05)
+
+
+def test_chances_are_those_that_are_stored():
+    found = splits.chances(FOUND)
+    for how in splits.HOW:
+        assert found[how].to_numpy() == pytest.approx(FOUND[f"{how}_chance"].to_numpy(), rel=1e-4, nan_ok=True)

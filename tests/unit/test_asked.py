@@ -6,9 +6,10 @@ from inference_math import Unit
 from inference_math.catalogue import model
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
-from inference_math.unit.asked import max_kv_seqs
-from inference_math.unit.steps import kv_pooled, kv_tokens
-from inference_math.workload import Workload
+from inference_math.optimiser.case import Case
+from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of
+from inference_math.unit.steps import drafting, kv_pooled, kv_tokens
+from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.bench import bench_unit
 
 GIB = 2**30
@@ -61,3 +62,29 @@ def test_windows_with_a_pool_of_their_own_hold_a_share_of_all_tokens():
     assert kv_pooled(oss, 4000, 0.8) == pytest.approx(oss["kv_room"] / (1.8 * oss["caches"][0]["bytes"]))
     assert kv_pooled(oss, 100, 0.8) == pytest.approx(kv_tokens(oss, 100))  # all within the window
     assert kv_pooled(dense, 4000, 0.8) == kv_tokens(dense, 4000)
+
+
+WIDE = Unit.of("deepseek-v3", "gb300", 4)
+
+
+@pytest.mark.parametrize(
+    ("unit", "first"),
+    [
+        (Unit.of("llama-3-70b", "h100-sxm", 1, "fp8"), {"tp": 2}),  # beside its weights one GPU holds four prompts
+        (WIDE, {"tp": 1, "dp": 8, "ep": 8}),  # each group has a step's tokens
+    ],
+)
+def test_a_prefill_unit_computes_as_many_prompts_together_as_such_a_unit(unit, first):
+    work, sla = Workload(1000, 200), SLA(1e3, 1.0)
+    plain, own, alone = (
+        target_of(Case(one, work, sla, prefill=prefill).asked)["together"]
+        for one, prefill in ((unit, None), (unit, unit.resized(**first)), (unit.resized(**first), None))
+    )
+    assert own == alone != plain
+
+
+def test_requests_draft_in_both_pools_or_in_none():
+    asked = Case(WIDE.resized(drafts=1), Workload(1000, 200), SLA(1, 0.1), prefill=WIDE.resized(tp=8, drafts=1)).asked
+    assert prefill_unit(asked)["gives"] == asked["unit"]["gives"] > 1
+    asked["unit"] = drafting(asked["unit"], 0, 0.0)
+    assert prefill_unit(asked)["gives"] == 1

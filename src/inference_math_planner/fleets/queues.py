@@ -166,7 +166,12 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
 def most_prefill(asked: Asked) -> int:
     """Return the most prefill units that leave one to decode."""
-    return floor((asked["units"] - 1) * asked["unit"]["gpus"] / prefill_unit(asked)["gpus"] + LITTLE)
+    return floor((asked["units"] - 1) / prefill_size(asked) + LITTLE)
+
+
+def prefill_size(asked: Asked) -> float:
+    """Return the GPUs of a prefill unit over those of a decode unit."""
+    return prefill_unit(asked)["gpus"] / asked["unit"]["gpus"]
 
 
 def seated(row: Row, batch: float) -> Row:
@@ -460,9 +465,12 @@ def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, 
 
 
 def sizes_of(asked: Asked, name: str) -> list[int]:
-    """Return the numbers of units that a replica may have: those of fewer are among those of more."""
+    """Return the numbers of units that a replica may have: those of fewer are among those of more.
+
+    The smallest pools are a prefill unit, on as many GPUs as it has, and one that decodes.
+    """
     sizes: list[int] = []
-    units = 2 if name == "disaggregated" else 1
+    units = 1 + ceil(prefill_size(asked) - LITTLE) if name == "disaggregated" else 1
     while units <= asked["units"]:
         sizes.append(units)
         units += 1 if units < ALL_TO else floor(units / 8)
@@ -502,17 +510,20 @@ def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     return first
 
 
-def pools_of(name: str, units: int, row: int) -> list[int]:
-    """Return the prefill units and the decode units of a replica with one of the rows that are tried; see `trials`."""
+def pools_of(name: str, units: int, row: int, size: float) -> list[int]:
+    """Return the prefill units and the decode units of a replica with one of the rows that are tried; see `trials`.
+
+    `size`: the GPUs of a prefill unit over those of a decode unit.
+    """
     prefill = 1 + row * max(1, floor(units / SPLITS)) if name == "disaggregated" else 0
-    return [prefill, units - prefill]
+    return [prefill, floor(units - prefill * size + LITTLE)]
 
 
-def no_better(name: str, many: int, units: int, row: int, failed: list[list[int]]) -> bool:
+def no_better(name: str, many: int, units: int, row: int, size: float, failed: list[list[int]]) -> bool:
     """Tell whether replicas have no more units, in either pool, than some that fail, and share queues no better."""
-    own = pools_of(name, units, row)
+    own = pools_of(name, units, row, size)
     for more, of, which in failed:
-        theirs = pools_of(name, of, which)
+        theirs = pools_of(name, of, which, size)
         alike = name == "disaggregated" or which == row
         if alike and many >= more and many * own[0] <= more * theirs[0] and many * own[1] <= more * theirs[1]:
             return True
@@ -529,11 +540,12 @@ def best_among(
     """
     units, row, many, each, least = 0, 0, 0, 0.0, bar
     failed: list[list[int]] = []
+    size = prefill_size(asked)
     for hope in hopes:
         of, which = floor(hope[1]), floor(hope[2])
         gpus = of * asked["unit"]["gpus"]
         fits = floor(have / gpus) if have > 0 else (ceil(least / gpus) - 1 if least < inf else 0)
-        if hope[0] >= least or (fits > 0 and no_better(name, fits, of, which, failed)):
+        if hope[0] >= least or (fits > 0 and no_better(name, fits, of, which, size, failed)):
             continue
         if have > 0:
             # Other settings of the same units must be better by more than simulations resolve.

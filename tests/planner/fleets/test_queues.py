@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, floor, inf
 
 import numpy as np
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from inference_math import Unit
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.doubt import CERTAIN
+from inference_math.optimiser.load import pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
+from inference_math.unit.asked import target_of
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
@@ -36,11 +39,16 @@ def test_the_ends_of_nine_tenths_by_hand():
 
 
 def test_sizes_of_few_units_are_among_those_of_more():
-    assert queues.sizes_of({"units": 4}, "chunked") == [1, 2, 3, 4]
-    assert queues.sizes_of({"units": 2}, "disaggregated") == [2]
+    def of(units, prefill):
+        return {"units": units, "unit": {"gpus": 2, "drafts": 0, "accepted": 0.0}, "prefill": prefill}
+
+    assert queues.sizes_of(of(4, []), "chunked") == [1, 2, 3, 4]
+    assert queues.sizes_of(of(2, []), "disaggregated") == [2]
+    assert queues.sizes_of(of(5, [{"gpus": 4}]), "disaggregated") == [3, 4, 5]
+    assert queues.sizes_of(of(3, [{"gpus": 1}]), "disaggregated") == [2, 3]
     before = []
     for units in range(2, 200):
-        sizes = queues.sizes_of({"units": units}, "disaggregated")
+        sizes = queues.sizes_of(of(units, []), "disaggregated")
         assert sizes[: len(before)] == before
         assert set(range(2, min(units, 32) + 1)) <= set(sizes)
         before = sizes
@@ -77,7 +85,7 @@ def test_the_promise_may_be_missed_in_one_draw_of_sixteen(missed, kept):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cheapest_is_that_of_all_candidates(seed):
     sizes, tops, kept = drawn_host(seed)
-    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}}
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "prefill": []}
     sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
             for one in sizes}  # fmt: skip
     for traffic in (0.3, 5.0, 37.0, 400.0):
@@ -96,7 +104,7 @@ def test_where_no_rate_is_kept_there_are_no_replicas(kept):
     """Of a size that there is: what its replica does in single draws is asked for next."""
     sizes, tops, _ = drawn_host(3)
     host = host_of(tops, dict.fromkeys(sizes, kept))
-    asked = {"units": 4, "unit": {"gpus": 2}}
+    asked = {"units": 4, "unit": {"gpus": 2}, "prefill": []}
     for question in ((5.0, 0.0), (0.0, 8.0)):
         units, row, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert found == [0, 0.0]
@@ -112,7 +120,7 @@ def standing(name, gpus, each):
 
 def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_same():
     host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [0.0] * 12 + [9.0] * 4})
-    asked = {"units": 2, "unit": {"gpus": 2}}
+    asked = {"units": 2, "unit": {"gpus": 2}, "prefill": []}
     for question in ((5.0, 0.0), (0.0, 8.0)):
         units, row, many, each = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert (units, row, many, each) == (2, 0, 0, 0.0)
@@ -206,14 +214,18 @@ def test_the_highest_rate_is_found_from_any_guess(true):
 
 def test_what_fails_rules_out_what_has_no_more_and_shares_no_better():
     failed = [[2, 4, 0]]  # two replicas of four units
-    assert queues.no_better("chunked", 2, 3, 0, failed)
-    assert queues.no_better("chunked", 4, 2, 0, failed)
-    assert not queues.no_better("chunked", 2, 3, 1, failed)  # other settings
-    assert not queues.no_better("chunked", 1, 8, 0, failed)  # one queue
-    assert not queues.no_better("chunked", 3, 3, 0, failed)
-    assert queues.pools_of("disaggregated", 4, 0) == [1, 3]
-    assert queues.no_better("disaggregated", 2, 3, 0, failed)
-    assert not queues.no_better("disaggregated", 2, 3, 1, failed)  # two prefill units each
+    assert queues.no_better("chunked", 2, 3, 0, 1.0, failed)
+    assert queues.no_better("chunked", 4, 2, 0, 1.0, failed)
+    assert not queues.no_better("chunked", 2, 3, 1, 1.0, failed)  # other settings
+    assert not queues.no_better("chunked", 1, 8, 0, 1.0, failed)  # one queue
+    assert not queues.no_better("chunked", 3, 3, 0, 1.0, failed)
+    assert queues.pools_of("disaggregated", 4, 0, 1.0) == [1, 3]
+    assert queues.no_better("disaggregated", 2, 3, 0, 1.0, failed)
+    assert not queues.no_better("disaggregated", 2, 3, 1, 1.0, failed)  # two prefill units each
+    seven = [[1, 7, 1]]  # two prefill units of two units' GPUs each leave three to decode, one of six leaves four
+    assert [queues.pools_of("disaggregated", *of, 2.0) for of in ((7, 1), (6, 0))] == [[2, 3], [1, 4]]
+    assert not queues.no_better("disaggregated", 1, 6, 0, 2.0, seven)
+    assert queues.no_better("disaggregated", 1, 5, 0, 2.0, seven)
 
 
 def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load():
@@ -234,7 +246,7 @@ def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load
 
 def test_a_look_that_is_no_better_costs_what_there_is():
     _, tops, kept = drawn_host(1)
-    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}}
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "prefill": []}
     least = queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, inf)
     assert queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, least) == least
     most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
@@ -246,5 +258,28 @@ def test_other_settings_of_the_same_units_must_be_better_by_what_is_resolved():
     rows = [(1, row) for row in range(3)]
     host = host_of(dict.fromkeys(rows, [7.0] * 16), dict.fromkeys(rows, [5.05] * 16))
     host = host | {"rows": lambda name, units: 3}
-    found = queues.cheapest({"units": 1, "unit": {"gpus": 1}}, host, "chunked", 0.0, 1.0, 16, inf)
+    found = queues.cheapest({"units": 1, "unit": {"gpus": 1}, "prefill": []}, host, "chunked", 0.0, 1.0, 16, inf)
     assert found[:2] == (1, 0)
+
+
+def test_pools_of_two_layouts_are_played_as_they_are_planned():
+    """Prefill units of eight GPUs, each a group of its own, beside decode units of four."""
+    unit, work = Unit.of("deepseek-v3", "gb300", 4), Workload(2000, 500)
+    first = unit.resized(tp=1, dp=8, ep=8)
+    case = Case(unit, work, SLA(2, 0.04), units=9, prefill=first)
+    asked, one = case.asked, under(case)
+    row = settings_row(64, 16 * 2000.0, 3)
+    rows = queues.trials(asked, "disaggregated", row)
+    assert [tried["prefill_units"] for tried in rows] == [1, 2, 3, 4]
+    assert {tried["chunk"] for tried in rows} == {2 * 2000}  # of a group
+    own = row | {"batch": rows[0]["batch"]}
+    rate = pools_rate(target_of(asked), one, own, 1)  # prompts are the slower part
+    assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(9 * rate)
+    system = queues.system_for(asked, "disaggregated", rows[2])
+    assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 3, 8)
+    assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
+    found = unit.found(work)
+    pace, alone = (
+        queues.prefill_pace(of.asked, found, [1.0, 1.0, 0.0]) for of in (case, replace(case, unit=first, prefill=None))
+    )
+    assert pace.seconds(0, 0.0, 1.0, 2000, 2e6) == alone.seconds(0, 0.0, 1.0, 2000, 2e6)
