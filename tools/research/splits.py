@@ -187,10 +187,10 @@ def _each(row: pd.Series, tpot: float, prefills: list[int], decodes: list[int]) 
 def _pools(row: pd.Series, unit: Unit, work: Workload) -> Disaggregated:
     """Return the pools of a split, whose decode units are `unit`."""
     alike = _laid(row, [int(row[f"prefill_{name}"]) for name in _LAYOUT])
-    first = _unit(alike)
+    first, token = _unit(alike), unit.model.kv_token("fp8")
     return Disaggregated(
         int(row["prefill_workers"]), int(row["workers"]),
-        transfer=unit.model.kv_token("fp8") / LINK / first.tp,
+        transfer=token / LINK / first.tp, incoming=token / LINK / unit.gpus,
         max_batch=max(1, unit.places(work)), groups=first.dp,
         budget=recipe_of(alike).budget // first.dp, prefill=Steps(first.near(work)),
     )  # fmt: skip

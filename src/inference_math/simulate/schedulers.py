@@ -135,7 +135,8 @@ class Disaggregated:
     of pipeline stages, computes prompts on each, as slowly as if all of them had as many.
 
     The cost of a simulation is that of both pools. Where prefill units have another layout or other GPUs, theirs is
-    `prefill`, and the cost that of decode units.
+    `prefill`, and the cost that of decode units; `incoming` is what a token takes over the link of a decode unit, whose
+    GPUs take it in together. None: they are as many as a prefill unit's.
     """
 
     prefill_units: int = 1
@@ -147,6 +148,7 @@ class Disaggregated:
     groups: int = 1
     budget: int = 1
     prefill: Cost | None = None
+    incoming: float | None = None
 
     def __post_init__(self) -> None:
         as_whole("groups", self.groups)
@@ -154,6 +156,8 @@ class Disaggregated:
         as_whole("prefill_units", self.prefill_units)
         as_whole("decode_units", self.decode_units)
         as_number("transfer", self.transfer, AT_LEAST_ZERO)
+        if self.incoming is not None:
+            as_number("incoming", self.incoming, AT_LEAST_ZERO)
         if self.prefill is not None and not callable(self.prefill):
             raise TypeError(f"prefill must be a function with the arguments of Cost or None, not {self.prefill!r:.80}")
         _check_limits(self)
@@ -188,6 +192,7 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
         "groups": pools.groups,
         "decode_units": pools.decode_units,
         "transfer": pools.transfer,
+        "incoming": pools.transfer / pools.groups if pools.incoming is None else pools.incoming,
         "budget": inf if isinstance(scheduler, Aggregated) else scheduler.budget,
         "max_batch": scheduler.max_batch,
         "kv_capacity": scheduler.kv_capacity,

@@ -281,7 +281,7 @@ class Pools:
         for i in range(system["decode_units"]):
             batch = Batch(cost, record, room_of(system), first + i, system["gives"])
             self.units.append(DecodeUnit(batch))
-        self._incoming = system["transfer"] / system["groups"]  # seconds of a token: all GPUs of a unit take it in
+        self._incoming = system["incoming"]
         self._events: list[Any] = []
         self._order = 0
 

@@ -22,11 +22,12 @@ class Admission(TypedDict):
 class System(TypedDict):
     """A scheduler as plain numbers: without prefill units, one engine does everything.
 
-    `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an engine
-    wait, `transfer` what a prompt's token takes between two pools. A step gives each request that decodes as many
-    tokens as `gives`, for which it computes as many as it `brings`: more than one where requests draft tokens. Of the
-    `ranks` of an engine each has its own prompts, and its part of the budget; a request goes to the one with the
-    fewest, or to any `by_chance`. Of several `engines` without pools each is a unit, behind a router.
+    `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an
+    engine wait, `transfer` what a prompt's token takes over a prefill group's link, `incoming` over a decode
+    unit's. A step gives each request that decodes as many tokens as `gives`, for which it computes as many as it
+    `brings`: more than one where requests draft tokens. Of the `ranks` of an engine each has its own prompts, and
+    its part of the budget; a request goes to the one with the fewest, or to any `by_chance`. Of several `engines`
+    without pools each is a unit, behind a router.
     """
 
     engines: int
@@ -34,6 +35,7 @@ class System(TypedDict):
     groups: int
     decode_units: int
     transfer: float
+    incoming: float
     budget: float
     max_batch: float
     kv_capacity: float

@@ -139,7 +139,7 @@ def bench_system(
     """
     groups = unit["layout"]["dp"]
     return {
-        "engines": 1, "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0,
+        "engines": 1, "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0, "incoming": 0.0,
         "budget": limits[0] * groups,
         "max_batch": max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
         "kv_capacity": inf, "grows": False, "load": 0.0,
@@ -159,7 +159,8 @@ def bench_pools(
     other["prefill_units"], other["decode_units"] = units[0], units[1]
     other["groups"] = groups
     other["budget"] = system["budget"] / unit["layout"]["dp"]
-    other["transfer"] = groups * kv_sent(unit, n_in) / n_in / (pool_bw * prefill["gpus"] / unit["gpus"])
+    other["incoming"] = kv_sent(unit, n_in) / n_in / pool_bw
+    other["transfer"] = groups * other["incoming"] * unit["gpus"] / prefill["gpus"]
     return other
 
 

@@ -206,7 +206,10 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     cached = stored_tokens(n_in, work["alpha"])
     # What is written waits with what is loaded: of recorded requests as much with each stored token.
     waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
-    prefill = row["prefill_units"] if name == "disaggregated" else 0
+    prefill, incoming = (
+        row["prefill_units"] if name == "disaggregated" else 0,
+        sent_bytes(asked) / n_in / asked["pool_bw"],
+    )
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
         budget = whole_prompt(asked) + batch * verify_tokens(asked)
@@ -218,7 +221,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": decode_units(target_of(asked), prefill),
-        "transfer": ranks * sent_bytes(asked) / n_in / (asked["pool_bw"] * first["gpus"] / unit["gpus"]),
+        "transfer": ranks * incoming * unit["gpus"] / first["gpus"], "incoming": incoming,
         "budget": budget, "max_batch": most,
         "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
         "grows": asked["engine"]["kv_grows"], "load": waits,
