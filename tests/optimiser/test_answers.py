@@ -363,7 +363,7 @@ def test_settings_that_nine_in_ten_do_not_keep_are_those_of_as_many_as_can_be():
 
 
 def test_no_closed_form_of_chunks_stands_where_the_slow_draws_reach_the_limit_on_ttft():
-    """The talks' case: chunks serve about as much as aggregated within 400 ms; the form knows no limit and says 1.75."""
+    """The talks' case: chunks serve about as much as aggregated within 400 ms; the form knows no limit: 1.75."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
     case = plan(unit, Workload(2200, 170), SLA(ttft=0.4, tpot=0.04))
     assert case["chunked_gain"] < 1.1
