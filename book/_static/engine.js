@@ -65,7 +65,7 @@
       if (pools) Object.assign(system, { prefill_units: split, decode_units: at.units - split, transfer: k.move });
       for (let replica = 0; replica < many; replica++) {
         const noted = ledger(), own = senders(requests.filter((one) => one.number % many === replica).map((one) => ({ ...one })));
-        if (pools) math.run_pools(system, cost, own, noted, Infinity);
+        if (pools) math.run_pools(system, cost, cost, own, noted, Infinity);
         else math.run_engine(math.engine_of(system, cost, noted), own, noted, Infinity);
         const steps = noted.steps.sort((a, b) => a.start - b.start || a.engine - b.engine);
         steps.forEach((s) => { s.decoded = s.decodes > 0 ? s.start + Math.min(cost.bare(s.decodes, s.context), s.seconds) : s.start; });

@@ -76,12 +76,12 @@ SERVED = {"model": "deepseek-v3", "gpu": "gb300", "tp": 8, "weights": "fp8", "en
 @pytest.mark.parametrize(
     ("more", "work", "said"),
     [
-        ({}, Workload(20_000, 200), "n_in 20,000"),
-        ({}, Workload(1000, 20_000), "n_out 20,000"),
-        ({"tp": 16}, WORK, "tp 16"),
-        ({"tp": 1, "dp": 32, "ep": 32}, WORK, "dp 32"),
+        ({}, Workload(20_000, 200), "prompt length 20,000"),
+        ({}, Workload(1000, 20_000), "answer length 20,000"),
+        ({"tp": 16}, WORK, "TP 16"),
+        ({"tp": 1, "dp": 32, "ep": 32}, WORK, "DP 32"),
         ({"gpu": "h200-sxm", "tp": 16}, WORK, "nodes more than one"),
-        ({"gpu": "mi355x"}, WORK, "gpu mi355x"),
+        ({"gpu": "mi355x"}, WORK, "GPU mi355x"),
         ({"model": "kimi-k2"}, WORK, ""),
         ({"model": "qwen3-235b-a22b"}, WORK, "model qwen3-235b-a22b"),
         ({"engine": "sglang", "version": "nightly"}, WORK, "engine sglang nightly"),
@@ -95,7 +95,9 @@ def test_each_thing_out_of_range_widens_and_is_said(more, work, said):
     unit = Unit.of(**(SERVED | {"gpu": "b300"} | more if "tp" not in more else SERVED | more))
     known = Unit.of(**SERVED | {"gpu": "b300"}) if "tp" not in more else Unit.of(**SERVED)
     told = [
-        line for line in unit.outside(work, 8) if line.startswith(said or ("n_", "tp", "dp", "nodes", "gpu", "model"))
+        line
+        for line in unit.outside(work, 8)
+        if line.startswith(said or ("prompt", "answer", "TP", "DP", "nodes", "GPU", "model"))
     ]
     assert len(told) == (said != "")
     wider = spread(unit, work) / unit.calibration.spread, spread(known, WORK) / known.calibration.spread

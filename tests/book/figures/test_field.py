@@ -12,4 +12,4 @@ def test_a_dense_model_reads_everything_and_a_mixture_what_was_chosen(ax):
     assert (frame[frame.model == "dense"].share == 1).all()
     shares = frame[frame.model == "mixture"].share.to_numpy()
     assert (np.diff(shares) > 0).all()
-    assert shares[0] < 0.1 < 0.99 < shares[-1]
+    assert shares[0] < 0.1 < 0.9 < shares[-1]  # chosen unevenly, some experts are met late
