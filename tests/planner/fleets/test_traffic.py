@@ -12,8 +12,8 @@ from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence.numerals import digits
 from inference_math.optimiser import answers
-from inference_math.optimiser.choice import LIKELY
 from inference_math.optimiser.case import Case
+from inference_math.optimiser.choice import LIKELY
 from inference_math.optimiser.starts import settings
 from inference_math.simulate.engine import Request
 from inference_math.unit import Unit, asked
