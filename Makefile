@@ -61,7 +61,8 @@ types: .venv/.ready  ## mypy, strict
 # Test processes: a core each, at most four, for the longest test module is one process's.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
 
-PYTEST = $(PY) -m pytest tests src --doctest-modules
+# One thread for each of the workers: on a busy machine linear algebra on more waits for itself.
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest tests src --doctest-modules
 
 test: lint types html  ## style, types, units, laws, data, pages in a browser, the notebooks
 	@$(PYTEST) notebooks --nbval -m "not long" -n $(WORKERS) --dist loadscope
