@@ -7,7 +7,7 @@ import pandas as pd
 
 from inference_math.evidence import load
 
-__all__ = ["beside", "by_source"]
+__all__ = ["beside", "by_source", "served_both_ways"]
 
 _FIRST = 2  # the line of a file's first point, as a spreadsheet counts
 
@@ -25,6 +25,24 @@ def beside(measured: str) -> pd.DataFrame:
     said = load(f"predicted_{measured}").frame.set_index("row")
     rows = load(measured).frame.set_axis(range(_FIRST, _FIRST + len(load(measured).frame)))
     return said.join(rows)[[*rows.columns, *said.columns]].reset_index(drop=True)
+
+
+def served_both_ways() -> pd.DataFrame:
+    """Return the pairs of a split and its aggregated rival, table `predicted_split_gains`, with what pages say of them.
+
+    More columns: layouts, the factor of both pools' own; crowd, users on a GPU; later, by how many times the split's
+    first token comes later, both as measured medians.
+
+    Examples
+    --------
+    >>> from inference_math_book.predicted import served_both_ways
+    >>> bool((served_both_ways()["later"] > 0).all())
+    True
+    """
+    pairs, first = load("predicted_split_gains").frame, load("served_splits").frame["ttft_s"].to_numpy()
+    later = first[pairs["row"] - _FIRST] / first[pairs["rival"] - _FIRST]
+    layouts = pairs["prefill_layout"] * pairs["decode_layout"]
+    return pairs.assign(layouts=layouts, crowd=pairs["users"] / pairs["gpus"], later=later)
 
 
 def by_source() -> pd.DataFrame:

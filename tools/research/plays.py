@@ -13,11 +13,11 @@ from typing import Any
 import pandas as pd
 from recipes import ACCEPTED, EACH, SPAN, WARM, ServedRow, recipe_of
 
-from inference_math.simulate import Steps, benchmark
+from inference_math.simulate import Run, Scheduler, Steps, benchmark
 from inference_math.unit import Unit
 from inference_math.workload import RandomLengths, Workload
 
-__all__ = ["PLAYED", "drafting", "play", "played"]
+__all__ = ["PLAYED", "drafting", "play", "played", "ran"]
 
 PLAYED = ["ttft", "tpot", "e2e"]
 
@@ -53,16 +53,16 @@ def play(row: ServedRow, unit: Unit, work: Workload, front: float, seed: int = 1
     """Return the same of one row, a mapping or a series of the columns of `served`."""
     recipe, own = recipe_of(row), drafting(row, unit)
     cost: Any = Steps(own.near(work))
-    run = benchmark(
-        RandomLengths(work.n_in, work.n_out, SPAN),
-        Cold(cost, recipe.cold) if recipe.cold else cost,
-        concurrency=int(row["users"]),
-        requests=EACH * int(row["users"]),
-        front=front,
-        seed=seed,
-        scheduler=recipe.scheduler(own.places(work)),
-    )
+    steps = Cold(cost, recipe.cold) if recipe.cold else cost
+    run = ran(row, work, steps, recipe.scheduler(own.places(work)), front, seed)
     return [float(run.requests[name].mean()) for name in ("ttft", "tpot", "latency")]
+
+
+def ran(row: ServedRow, work: Workload, cost: Any, scheduler: Scheduler, front: float, seed: int) -> Run:
+    """Return a row's benchmark, played with steps of this cost by this scheduler."""
+    users, lengths = int(row["users"]), RandomLengths(work.n_in, work.n_out, SPAN)
+    more: dict[str, Any] = {"front": front, "seed": seed, "scheduler": scheduler}
+    return benchmark(lengths, cost, concurrency=users, requests=EACH * users, **more)
 
 
 def drafting(row: ServedRow, unit: Unit) -> Unit:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from plays import drafting
-from recipes import EACH, SPAN, recipe_of, unit_of
+from plays import drafting, ran
+from recipes import recipe_of, unit_of
 
 from inference_math.catalogue import gpu
 from inference_math.evidence import load
@@ -21,12 +21,12 @@ from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import alone, most_decodes
 from inference_math.optimiser.doubt import doubt
 from inference_math.optimiser.load import pools_each, settings_row
-from inference_math.simulate import Disaggregated, Steps, benchmark
+from inference_math.simulate import Disaggregated, Steps
 from inference_math.unit import Unit
 from inference_math.unit.asked import target_of
 from inference_math.unit.front import front_of
 from inference_math.unit.nearest import known_comparisons
-from inference_math.workload import SLA, RandomLengths, Workload
+from inference_math.workload import SLA, Workload
 
 __all__ = [
     "FACTORS",
@@ -106,20 +106,12 @@ def chances(both: pd.DataFrame) -> pd.DataFrame:
 
 def played(row: pd.Series, seed: int = 1) -> dict[str, float]:
     """Return what a point's benchmark is predicted to show: medians of TTFT and TPOT (s), output tokens per second."""
-    work, users, unit = _work(row), int(row["users"]), _unit(row)
+    work, unit = _work(row), _unit(row)
     scheduler: Any = recipe_of(row).scheduler(unit.places(work))
     if row["prefill_workers"]:
         scheduler = _pools(row, unit, work)
-    run = benchmark(
-        RandomLengths(work.n_in, work.n_out, SPAN),
-        Steps(unit.near(work)),
-        concurrency=users,
-        requests=EACH * users,
-        front=front_of(unit.model, unit.gpu, str(row["engine"]), "").seconds,
-        seed=seed,
-        scheduler=scheduler,
-    )
-    shown = run.requests
+    front = front_of(unit.model, unit.gpu, str(row["engine"]), "").seconds
+    shown = ran(row, work, Steps(unit.near(work)), scheduler, front, seed).requests
     rate = float(shown["n_out"].sum() / (shown["finished"].max() - shown["arrival"].min()))
     return {"ttft": float(shown["ttft"].median()), "tpot": float(shown["tpot"].median()), "rate": rate}
 

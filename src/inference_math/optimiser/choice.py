@@ -7,16 +7,16 @@ So all architectures are compared under the same draws, each as it would be run.
 
 from __future__ import annotations
 
-from math import ceil, exp, floor, log
+from math import ceil, exp, log
 
 from inference_math.optimiser.doubt import factors_of
 from inference_math.optimiser.draws import interval, median
 from inference_math.optimiser.load import (
-    LITTLE,
     chunk_size_full,
     decode_units,
     gap_beside,
     loaded,
+    most_prefill,
     pools_each,
     settings_row,
     strain,
@@ -241,7 +241,6 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
     own = settings_row(batch, prompts * n_in, NEVER)
     each = [pools_each(target, one, own) for one in drawn]
-    most = floor((target["units"] - 1) / target["prefill_gpus"] + LITTLE)
 
     def mean(prefill: int) -> float:
         total = 0.0
@@ -251,10 +250,10 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
 
     # Units of two sizes leave GPUs over by turns: more prefill units may serve less, and still more of them more.
     split, top = 0, 0.0
-    for k in range(1, most + 1):
-        if mean(k) > top * NEARLY:
-            split = k
-            top = mean(k)
+    for k in range(1, most_prefill(target["units"], target["prefill_gpus"]) + 1):
+        served = mean(k)
+        if served > top * NEARLY:
+            split, top = k, served
     return settings_row(batch, prompts * n_in, split) if split > 0 else NONE
 
 

@@ -82,9 +82,19 @@ def pools_each(target: Target, one: StepCosts, row: Row) -> list[float]:
     return [min(prompts / one["prefill"](0.0, prompts), linked * target["prefill_gpus"]), min(taken, linked)]
 
 
+def left_to_decode(units: float, prefill: float, size: float) -> int:
+    """Return how many of some units decode on the GPUs that prefill units leave, each `size` times as large."""
+    return floor(units - prefill * size + LITTLE)
+
+
+def most_prefill(units: float, size: float) -> int:
+    """Return the most prefill units, each `size` times as large, that leave one of some units to decode."""
+    return floor((units - 1) / size + LITTLE)
+
+
 def decode_units(target: Target, prefill: float) -> int:
-    """Return how many whole units decode on the GPUs that so many prefill units leave."""
-    return floor(target["units"] - prefill * target["prefill_gpus"] + LITTLE)
+    """Return `left_to_decode` of a target's units."""
+    return left_to_decode(target["units"], prefill, target["prefill_gpus"])
 
 
 def pools_rate(target: Target, one: StepCosts, row: Row, prefill: float) -> float:

@@ -75,7 +75,7 @@ def target_of(asked: Asked) -> Target:
         "together": prompts_together(kv_tokens(first, n_in), n_in, first["layout"]["dp"]),
         "fresh": fresh_share(work),
         "units": asked["units"],
-        "prefill_gpus": first["gpus"] / unit["gpus"],
+        "prefill_gpus": prefill_size(asked),
         "sent": sent_bytes(asked) / asked["pool_bw"],
         "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
     }
@@ -85,6 +85,11 @@ def prefill_unit(asked: Asked) -> UnitNumbers:
     """Return a unit of the prefill pool, whose requests draft as those of the decode pool do."""
     unit = asked["unit"]
     return drafting(asked["prefill"][0], unit["drafts"], unit["accepted"]) if len(asked["prefill"]) > 0 else unit
+
+
+def prefill_size(asked: Asked) -> float:
+    """Return the GPUs of a unit of the prefill pool over those of a unit of the decode pool."""
+    return prefill_unit(asked)["gpus"] / asked["unit"]["gpus"]
 
 
 def sent_bytes(asked: Asked) -> float:

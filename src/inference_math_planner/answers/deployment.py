@@ -36,7 +36,7 @@ from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
 from inference_math_planner.answers.verdicts import scored
 
-__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "may_meet", "plan", "record_of"]
+__all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "may_meet", "plan", "planned", "record_of"]
 
 
 @dataclass(frozen=True)
@@ -312,8 +312,13 @@ def plan(
         a front below 0, a `prefill` that is more than another layout of the unit.
     """
     place = as_tier("tier", tier)
-    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front, prefill).checked()
-    return Plan.of(case, DRAWS if intervals else 0)
+    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front, prefill)
+    return planned(case, intervals=intervals)
+
+
+def planned(case: Case, *, intervals: bool = True) -> Plan:
+    """Return the plan of a case; see `plan` for its errors."""
+    return Plan.of(case.checked(), DRAWS if intervals else 0)
 
 
 def _start(found: Plan, name: str, rate: float) -> Start:

@@ -47,11 +47,11 @@ from inference_math_planner import (
     capacity,
     fleet,
     foresee,
-    plan,
     search,
     size,
 )
 from inference_math_planner.answers import text
+from inference_math_planner.answers.deployment import planned
 from inference_math_planner.cli import brief, ways
 from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser, unknown
 from inference_math_planner.fleets import traces
@@ -361,7 +361,7 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     case, most = _case(options, work, mixed)
     if options.rate is None and options.have is None:
         if not most:
-            return Sized(_planned(case), None)
+            return Sized(planned(case), None)
         found, table = search(case, most)
         return Sized(found, None, table)
     more: dict[str, Any] = {
@@ -372,7 +372,7 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     }
     if most:
         return size(case, most, rate=options.rate, have=options.have, **more)
-    found = _planned(case)
+    found = planned(case)
     if not found.feasible:
         return Sized(found, None)
     try:
@@ -381,15 +381,6 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
         )
     except NoFleetError as none:
         return Sized(found, None, short=none)
-
-
-_OF_A_CASE = ("units", "tier", "price", "link", "sessions", "front", "prefill")
-
-
-def _planned(case: Case) -> Plan:
-    """Return the plan of a case's own unit."""
-    more: dict[str, Any] = {name: getattr(case, name) for name in _OF_A_CASE}
-    return plan(case.unit, case.work, case.sla, **more)
 
 
 def _shown(tried: Iterable[Any]) -> Iterable[Any]:

@@ -292,16 +292,14 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     habits = admission_of(habits_of(unit.engine, run.chunked))
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, 1)
-    own = limits[0]  # tokens of a step of a group that prefills
-    if prefill is not None:
-        if run.pools is None:
-            raise ValueError("prefill must be left out without pools")
-        refuse_nodes(alike(unit, prefill))
-        asked["prefill"], own = [Steps(prefill.near(work))], run.limits(prefill)[0]
+    if prefill is not None and run.pools is None:
+        raise ValueError("prefill must be left out without pools")
     if run.pools is not None:
         first, pool_bw = prefill or unit, unit.gpus * as_link("link", run.link).of(unit.gpu)
         system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
-        system["budget"] = own
+    if prefill is not None:
+        refuse_nodes(alike(unit, prefill))
+        asked["prefill"], system["budget"] = [Steps(prefill.near(work))], run.limits(prefill)[0]
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     at_once, users = told["in_flight"], 1.0 * asked["users"]

@@ -11,7 +11,15 @@ from math import ceil, floor, inf, log, log1p
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads, mean
 from inference_math.optimiser.draws import fixed, median
-from inference_math.optimiser.load import LITTLE, decode_units, loaded, pools_rate, settings_row
+from inference_math.optimiser.load import (
+    LITTLE,
+    decode_units,
+    left_to_decode,
+    loaded,
+    most_prefill,
+    pools_rate,
+    settings_row,
+)
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
@@ -22,6 +30,7 @@ from inference_math.unit.asked import (
     computed_tokens,
     fresh_share,
     places,
+    prefill_size,
     prefill_unit,
     seats_beside,
     sent_bytes,
@@ -148,7 +157,9 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
         return found
     if name == "disaggregated":
         chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
-        for prefill in range(1, most_prefill(asked) + 1, max(1, floor(asked["units"] / SPLITS))):
+        for prefill in range(
+            1, most_prefill(asked["units"], prefill_size(asked)) + 1, max(1, floor(asked["units"] / SPLITS))
+        ):
             found.append(seated(changed(asked, row, chunk, prefill), seats[len(seats) - 1]))
         return found
     whole = max(n_in, row["chunk"])
@@ -162,16 +173,6 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
         for batch in seats:
             found.append(seated(changed(asked, row, chunk, row["prefill_units"]), batch))
     return found
-
-
-def most_prefill(asked: Asked) -> int:
-    """Return the most prefill units that leave one to decode."""
-    return floor((asked["units"] - 1) / prefill_size(asked) + LITTLE)
-
-
-def prefill_size(asked: Asked) -> float:
-    """Return the GPUs of a prefill unit over those of a decode unit."""
-    return prefill_unit(asked)["gpus"] / asked["unit"]["gpus"]
 
 
 def seated(row: Row, batch: float) -> Row:
@@ -206,10 +207,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     cached = stored_tokens(n_in, work["alpha"])
     # What is written waits with what is loaded: of recorded requests as much with each stored token.
     waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
-    prefill, incoming = (
-        row["prefill_units"] if name == "disaggregated" else 0,
-        sent_bytes(asked) / n_in / asked["pool_bw"],
-    )
+    prefill = row["prefill_units"] if name == "disaggregated" else 0
+    incoming = sent_bytes(asked) / n_in / asked["pool_bw"]
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
         budget = whole_prompt(asked) + batch * verify_tokens(asked)
@@ -519,7 +518,7 @@ def pools_of(name: str, units: int, row: int, size: float) -> list[int]:
     `size`: the GPUs of a prefill unit over those of a decode unit.
     """
     prefill = 1 + row * max(1, floor(units / SPLITS)) if name == "disaggregated" else 0
-    return [prefill, floor(units - prefill * size + LITTLE)]
+    return [prefill, left_to_decode(units, prefill, size)]
 
 
 def no_better(name: str, many: int, units: int, row: int, size: float, failed: list[list[int]]) -> bool:
