@@ -42,21 +42,31 @@ window.inferenceMathCrowd = (() => {
   const hosted = ({ asked: planned, solved, drawn }, played, { traffic, have, cv }) => {
     // Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
     const asked = { ...planned, work: { ...planned.work, cv: math.geometric_cv(planned.work.n_out) } };
-    const places = math.representative(asked, solved.costs);
-    const draws = places.map((i, place) => ({ pace: math.pace_of(asked, ...drawn[i]), prefill: math.prefill_pace(asked, ...drawn[i]), front: solved.costs[i].front, place }));
-    const of = remembered((units) => math.of_units(asked, units));
-    // Settings are chosen under the draws that stand for all.
-    const candidates = math.candidates(asked, places.length === drawn.length ? solved : math.solve(planned, places.map((i) => drawn[i])));
-    const rowsOf = remembered((name, units) => math.trials(of(units), name, candidates[name]));
+    // Units that do both, or those of pools: the draws that stand for all of them, and the settings under these.
+    const side = (asked_, costs) => {
+      const places = math.representative(asked_, costs);
+      const draws = places.map((i, place) => ({ pace: math.pace_of(asked_, ...drawn[i]), prefill: math.prefill_pace(asked_, ...drawn[i]), front: costs[i].front, place }));
+      const { settings } = places.length === drawn.length ? solved : math.solve(planned, places.map((i) => drawn[i]));
+      return { asked: asked_, places, draws, settings, costs };
+    };
+    const together = side(asked, solved.costs);
+    const apart = asked.pools.length ? side(math.of_architecture(asked, "disaggregated"), solved.pool_costs) : together;
+    const sideOf = (name) => (name === "disaggregated" ? apart : together);
+    const of = remembered((name, units) => math.of_units(sideOf(name).asked, units));
+    const candidates = math.candidates(asked, Object.fromEntries(solved.order.map((name) => [name, sideOf(name).settings[name]])));
+    const rowsOf = remembered((name, units) => math.trials(of(name, units), name, candidates[name]));
     const host = {
       rows: (name, units) => rowsOf(name, units).length,
-      top: remembered((name, units, row, place) => math.full(of(units), name, rowsOf(name, units)[row], solved.costs[places[place]])),
-      play: remembering((name, units, row, place, rate, enough) =>
-        math.played(of(units), math.system_for(of(units), name, rowsOf(name, units)[row]), draws[place], played, rate, math.replicas_sharing(cv, traffic, have, units * asked.unit.gpus, rate), enough)),
+      top: remembered((name, units, row, place) => math.full(of(name, units), name, rowsOf(name, units)[row], sideOf(name).costs[sideOf(name).places[place]])),
+      play: remembering((name, units, row, place, rate, enough) => {
+        const own = of(name, units);
+        const sharing = math.replicas_sharing(cv, traffic, have, math.replica_gpus(own, name, units, row), rate);
+        return math.played(own, math.system_for(own, name, rowsOf(name, units)[row]), sideOf(name).draws[place], played, rate, sharing, enough);
+      }),
     };
     const names = Object.keys(candidates);
-    const holds = names.every((name) => math.longest_fits(played.like, math.system_for(asked, name, candidates[name])));
-    return { asked, host, names, holds, count: places.length, of, rowsOf, rates: solved.rates };
+    const holds = names.every((name) => math.longest_fits(played.like, math.system_for(sideOf(name).asked, name, candidates[name])));
+    return { asked, host, names, holds, count: together.places.length, of, rowsOf, rates: solved.rates };
   };
 
   // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
@@ -65,7 +75,7 @@ window.inferenceMathCrowd = (() => {
     const fleets = {};
     for (const name of names) {
       const one = yield* asking(() => math.standing(asked, host, name, goal.traffic, goal.have, count));
-      fleets[name] = { ...one, asked: of(one.units), settings: rowsOf(name, one.units)[one.row] };
+      fleets[name] = { ...one, asked: of(name, one.units), settings: rowsOf(name, one.units)[one.row] };
     }
     return { ...math.crowd(fleets, goal.traffic, goal.have, count, asked.doubts), fleets };
   };
@@ -87,8 +97,9 @@ window.inferenceMathCrowd = (() => {
   };
 
   // As `traffic.least_of`: what the best architecture of a plan costs, if that is less than a bar; else infinity.
-  const least = function* (found, played, goal, bar) {
+  const least = function* (found, played, goal, bar, asks = () => true) {
     const hosted_ = hosted(found, played, goal);
+    hosted_.names = hosted_.names.filter(asks);
     const { asked, host, names, count, rates } = hosted_;
     if (!hosted_.holds || !(yield* able(hosted_))) return Infinity;
     const order = names.sort((a, b) => math.median(rates[b]) - math.median(rates[a]));
@@ -114,23 +125,26 @@ window.inferenceMathCrowd = (() => {
     return seen.sort((a, b) => strained(a) - strained(b))[0];
   };
 
-  // The layout that answers best with queues counted, as `layouts.size` tries them; undefined where none does.
-  const laid = function* (tried, { question, draws }, played, goal) {
+  // The layouts that answer best with queues counted, as `layouts.size` tries them; undefined where none does.
+  const laid = function* (tried, { question, draws, bestPairs, joined }, played, goal) {
     const looks = [];
-    for (const given of tried) {
-      const [asked, drawn] = [question(given), draws(given)];
-      const few = math.representative(asked, math.drawn_costs(asked, drawn)).map((i) => drawn[i]);
-      looks.push({ given, asked, drawn: few, solved: math.solve(asked, few) });
-      yield;
+    for (const [names, ones] of [[data.together, tried], [data.apart, bestPairs(tried, ({ tp }) => tp)]]) {
+      const own = [];
+      for (const given of ones) {
+        const [asked, drawn] = [question(given), draws(given)];
+        const few = math.representative(asked, math.drawn_costs(asked, drawn)).map((i) => drawn[i]);
+        own.push({ given, names, asked, drawn: few, solved: math.solve(asked, few) });
+        yield;
+      }
+      const served = own.map(({ asked, solved }) => Math.max(0, ...math.rates_that_fit(asked, solved, names, goal.have).map(([, rate]) => rate)));
+      looks.push(...math.firsts(own.map(({ given }) => Number(given.tp)), served).map((i) => own[i]));
     }
-    const served = looks.map(({ asked, solved }) => Math.max(0, ...math.rates_that_fit(solved, asked.unit.gpus, goal.have).map(([, rate]) => rate)) / asked.unit.gpus);
-    const first = math.firsts(looks.map(({ given }) => Number(given.tp)), served).map((i) => looks[i]);
-    const hoped = new Map(first.map((one) => [one, math.expected_cost(one.solved, one.asked.unit.gpus, goal.traffic, goal.have)]));
-    first.sort((a, b) => hoped.get(a) - hoped.get(b) || 0);
-    const costs = [];
-    for (const one of first) costs.push(yield* least(one, played, goal, Math.min(Infinity, ...costs)));
-    const best = costs.indexOf(Math.min(...costs));
-    return first[best]?.given;
+    const hoped = new Map(looks.map((one) => [one, math.expected_cost(one.asked, one.solved, one.names, goal.traffic, goal.have)]));
+    looks.sort((a, b) => hoped.get(a) - hoped.get(b) || 0);
+    const costs = new Map();
+    for (const one of looks) costs.set(one, yield* least(one, played, goal, Math.min(Infinity, ...costs.values()), (name) => one.names.includes(name)));
+    looks.sort((a, b) => costs.get(a) - costs.get(b) || 0);
+    return joined(...[data.together, data.apart].map((names) => looks.find((one) => one.names === names)?.given));
   };
 
   // Whether the KV cache of a unit has room for the longest of recorded requests.

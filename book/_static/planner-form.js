@@ -37,7 +37,7 @@
   const follow = () => {
     const found = means(at("lengths")?.value);
     const fixed = { prompt: "prompt" in found && "As recorded", output: "output" in found && "As recorded" };
-    for (const name of ["dp", "experts", "pp"]) fixed[name] = at("tp").value === "auto" && "Choose a TP first";
+    for (const name of ["dp", "experts", "pp", "prefill"]) fixed[name] = at("tp").value === "auto" && "Choose a TP first";
     for (const [name, why] of Object.entries(fixed)) {
       if (name in found) at(name).value = Math.round(found[name]);
       for (const one of form.querySelectorAll(`[name="${name}"], [data-for="${name}"]`)) one.disabled = Boolean(why);
@@ -108,18 +108,10 @@
     }
   };
 
-  // The question as `optimiser.answers` takes it, of one layout; an Error says what is wrong with it.
-  const question = (given) => {
-    checkNumbers(given);
-    pricesOf(given);
+  // A unit as a set-up lays it out; an Error says what is wrong with it.
+  const unitOf = (given) => {
     const tp = Number(given.tp);
     const model = data.models[given.model];
-    if (!model) {
-      const near = math.near(given.model, MODELS, 3);
-      refuse("model", `${given.model || "without a name"} is none of the ${MODELS.length} that are known${near.length ? `; did you mean ${near.join(" or ")}?` : ""}`, near.map((name) => ({ model: name })));
-    }
-    const long = mixOf(given) || form.dataset.page !== "plan" ? [] : math.too_long(given.model, model.context, Number(given.prompt) + Number(given.output));
-    if (long.length) refuse("prompt", `must be smaller: ${say(long)}`, [{ prompt: String(model.context - given.output) }]);
     const layer = model.tp[given.tp];
     const rates = data.gpus[given.gpu];
     if (!layer) refuse("tp", `must divide the heads of ${given.model}, which ${tp} does not`);
@@ -129,18 +121,55 @@
       const short = `${data.engines[given.engine].title} does not run on GPUs of ${rates.maker}`;
       refuse("engine", `must be another: ${short}`, Object.keys(data.engines).filter((name) => data.engines[name].makers.includes(rates.maker)).map((name) => ({ engine: name })), short);
     }
-    const whole = given.experts === "whole";
-    const layout = (size) => ({ tp: size, ep: whole ? size * dp : 1, dp, pp });
+    const layout = { tp, ep: given.experts === "whole" ? tp * dp : 1, dp, pp };
     const mixture = model.shape.routed_params > 0;
-    const scattered = math.say(math.scattered_over(layout(tp), rates.joined));
+    const scattered = math.say(math.scattered_over(layout, rates.joined));
     if (scattered) refuse("tp", scattered, [], "needs links between nodes, which are not modelled");
-    if (layout(tp).ep > 1 && !mixture) refuse("experts", `must be a part of each: ${given.model} has none`, [{ experts: "split" }]);
-    if (mixture && model.shape.experts % layout(tp).ep) refuse("experts", `${layout(tp).ep} GPUs do not divide the ${model.shape.experts} experts of ${given.model}`);
+    if (layout.ep > 1 && !mixture) refuse("experts", `must be a part of each: ${given.model} has none`, [{ experts: "split" }]);
+    if (mixture && model.shape.experts % layout.ep) refuse("experts", `${layout.ep} GPUs do not divide the ${model.shape.experts} experts of ${given.model}`);
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`, [{ imbalance: "" }]);
     const most = math.most_uneven(model.shape.idle);
     if (given.imbalance > most) refuse("imbalance", `must be at most ${digits(most)}, the same experts for every token, not ${given.imbalance}`, [{ imbalance: "" }]);
-    const unit = math.drafting(math.unit_numbers({ ...model.shape, ...layer }, rates, layout(tp), given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
+    const unit = math.drafting(math.unit_numbers({ ...model.shape, ...layer }, rates, layout, given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
     if (!(unit.kv_room > 0)) throwing("gpu", `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`);
+    return unit;
+  };
+
+  // A layout by its words, "TP 1, DP 8, EP 8"; and the set-ups of both pools, where a set-up lays them out apart.
+  const laidAs = (words) => {
+    const [, tp, dp = "1", whole] = /^TP (\d+)(?:, DP (\d+))?(, EP)?/.exec(words);
+    return { tp, dp, pp: "1", experts: whole ? "whole" : "split" };
+  };
+  const laidLike = (given, { tp, dp, pp, experts }) => ({ ...given, tp, dp, pp, experts, prefill: "", pooled: null });
+  const pooledOf = (given) => {
+    const { prefill, decode } = given.pooled ?? (given.prefill ? { prefill: laidAs(given.prefill), decode: given } : {});
+    return decode ? { prefill: laidLike(given, prefill), decode: laidLike(given, decode) } : null;
+  };
+  // The coefficients of another layout over those of a set-up, where they differ, as `case.moves`.
+  const moved = (given, other) => {
+    const [own, theirs] = [coefficients(given), coefficients(other)];
+    return Object.fromEntries(Object.keys(own).filter((name) => own[name] !== theirs[name]).map((name) => [name, theirs[name] / own[name]]));
+  };
+  const poolsOf = (given) => {
+    const pooled = pooledOf(given);
+    if (!pooled) return [];
+    const [prefill, decode] = [unitOf(pooled.prefill), unitOf(pooled.decode)];
+    return [{ prefill, decode, units: unitsOf(given, decode), prefill_moves: moved(given, pooled.prefill), decode_moves: moved(given, pooled.decode) }];
+  };
+
+  // The question as `optimiser.answers` takes it, of one layout; an Error says what is wrong with it.
+  const question = (given) => {
+    checkNumbers(given);
+    pricesOf(given);
+    const model = data.models[given.model];
+    if (!model) {
+      const near = math.near(given.model, MODELS, 3);
+      refuse("model", `${given.model || "without a name"} is none of the ${MODELS.length} that are known${near.length ? `; did you mean ${near.join(" or ")}?` : ""}`, near.map((name) => ({ model: name })));
+    }
+    const long = mixOf(given) || form.dataset.page !== "plan" ? [] : math.too_long(given.model, model.context, Number(given.prompt) + Number(given.output));
+    if (long.length) refuse("prompt", `must be smaller: ${say(long)}`, [{ prompt: String(model.context - given.output) }]);
+    const rates = data.gpus[given.gpu];
+    const unit = unitOf(given);
     if (given.goal === "have" && given.have < unit.gpus) refuse("have", `must be at least ${unit.gpus}, those of a unit`, [{ have: String(unit.gpus) }]);
     const n_out = Number(given.output);
     const rows = mixOf(given)?.rows;
@@ -154,7 +183,7 @@
     const question_ = {
       unit, work, engine: data.engines[given.engine], units: unitsOf(given, unit), watts: rates.watts, ttft: given.ttft / 1000, tpot: given.tpot / 1000,
       quantile: given.goal === "unit" ? Number(given.promise) || 0 : 0, ...fronted, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
-      prefill: [], doubts: math.doubts(data.comparisons, model.kind, rates.generation, work.n_in, work.n_out),
+      pools: poolsOf(given), moves: {}, doubts: math.doubts(data.comparisons, model.kind, rates.generation, work.n_in, work.n_out),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
       page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: model.context,
     };
@@ -193,11 +222,34 @@
     const node = Math.min(8, data.gpus[given.gpu].joined);
     const refused = [];
     for (const tried of [math.tried_in_a_node(node, mixture), ...[2, 4, 8].map((pp) => [{ tp: node, dp: 1, ep: 1, pp }])]) {
-      const found = tried.map(({ tp, dp, ep, pp }) => ({ ...given, tp: String(tp), dp: String(dp), pp: String(pp), experts: ep > 1 ? "whole" : "split" }))
+      const found = tried.map(({ tp, dp, ep, pp }) => ({ ...given, prefill: "", tp: String(tp), dp: String(dp), pp: String(pp), experts: ep > 1 ? "whole" : "split" }))
         .filter((one) => { try { return question(one); } catch (error) { refused.push(error); return false; } });
       if (found.length) return found;
     }
     throw refused.find(({ field }) => field === "have") ?? refused.at(-1);
+  };
+
+  // Set-ups of pools, as `layouts.best_pairs`: for each key of a decode layout that with the prefill layout whose pools
+  // serve most of a GPU under a few draws; and a set-up of units that do both beside such pools.
+  const few = (given) => draws(given).filter((_, i) => i % data.looked === 0);
+  const bestPairs = (tried, key) => {
+    const best = new Map();
+    const halves = tried.map((one) => math.halves(question(one), few(one)));
+    for (const [bound, p, d] of math.pairs_by_bound(halves, tried.map((one) => question(one).unit.gpus))) {
+      const decode = tried[d];
+      const most = best.get(key(decode))?.served ?? 0;
+      if (bound <= most) continue;
+      const pair = p === d ? decode : { ...decode, pooled: { prefill: tried[p], decode } };
+      const served = math.pools_served(question(pair), few(pair));
+      if (served > most * (1 + 1e-9)) best.set(key(decode), { served, pair });
+    }
+    return [...best.values()].map(({ pair }) => pair);
+  };
+  const joined = (together, apart) => {
+    if (!together || !apart) return together ?? apart;
+    const { prefill, decode } = apart.pooled ?? { prefill: apart, decode: apart };
+    const same = [prefill, decode].every((one) => ["tp", "dp", "experts", "pp"].every((name) => one[name] === together[name]));
+    return same ? together : { ...together, pooled: { prefill, decode } };
   };
 
   // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
@@ -243,7 +295,7 @@
   // What would do in place of a set-up that is refused: changes of one kind each, the nearest first, as far as `works`
   // says so. A generator, since trying takes a while.
   const BITS = { bf16: 16, fp8: 8, int4: 4, nvfp4: 4, mxfp4: 4 };
-  const AUTO = { tp: "auto", dp: "1", pp: "1", experts: "split" };
+  const AUTO = { tp: "auto", dp: "1", pp: "1", experts: "split", prefill: "" };
   const nearest = function* (given, fixes, works) {
     const { flops, maker, driver_bytes } = data.gpus[given.gpu];
     const fewer = (flops.fp8 ? ["fp8"] : ["bf16"]).concat(flops.fp4 ? ["nvfp4"] : [], ["int4"])
@@ -295,7 +347,7 @@
   };
 
   // A model is served as its checkpoint is stored, as on the command line. What was another model's alone goes with it.
-  const OF_A_MODEL = ["tp", "dp", "experts", "pp", "drafts", "accepted", "imbalance", "front"];
+  const OF_A_MODEL = ["tp", "dp", "experts", "pp", "prefill", "drafts", "accepted", "imbalance", "front"];
   const asStored = (name) => {
     const stored = data.models[math.meant(name, MODELS)]?.stored;
     if (!stored) return;
@@ -351,6 +403,6 @@
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
     form, at, byId, known, state, write, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws,
-    spreadOf, stand, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, started: false,
+    spreadOf, stand, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
   };
 })();

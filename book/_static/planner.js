@@ -8,7 +8,7 @@
   const card = window.inferenceMathAnswer;
   const { data } = math;
   const page = window.inferenceMathPlanner;
-  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, solve, stand, errors } = page;
+  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, few, bestPairs, joined, pooledOf, solve, stand, errors } = page;
   const sheet = form.closest(".planner-table");
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
@@ -74,7 +74,7 @@
     const long = tooLong(given, asked);
     const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
-    const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0] * asked.units / math.decode_units(math.target_of(asked), prefill), title, measured)] : [];
+    const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0], prefill, title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
@@ -84,7 +84,7 @@
 
   const told = (asked, given, name, row) => {
     const eight = data.engines[given.engine].kv_fp8;
-    const settings = { ...math.settings(asked, name, row), ...(given.kv === "bf16" ? {} : { [eight.option]: eight.value }) };
+    const settings = { ...math.settings(math.of_architecture(asked, name), name, row), ...(given.kv === "bf16" ? {} : { [eight.option]: eight.value }) };
     return Object.entries(settings).map(([option, value]) => `${option} ${value}`.trim()).join(", ");
   };
 
@@ -92,7 +92,7 @@
 
   const show = (found) => {
     const { given, asked, solved, rows, numbers: told_, best, first, second } = found;
-    const words = { binding: math.binding_limits(told_).join(" and "), units: asked.units, best: first, second };
+    const words = { binding: math.binding_limits(told_).join(" and "), units: math.of_architecture(asked, "disaggregated").units, best: first, second };
     const formulas = math.by_formula(asked, solved, told_);
     for (const [name, , unit, by, , why] of data.answers) {
       const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];
@@ -137,7 +137,8 @@
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
     const sizes = held.map((name) => math.fleet_sized(fleets[name].asked, fleets[name], fleets[name].settings));
     card.show(math.card_of(asked, sizes, crowded, about(found, owned ? "rate" : "gpus")), solved.order);
-    const apart = found.best ? say(math.apart(first.name, found.best, 2 * asked.unit.gpus, have)) : "";
+    const pools = math.replica_gpus(asked, "disaggregated", math.sizes_of(asked, "disaggregated")[0], 0);
+    const apart = found.best ? say(math.apart(first.name, found.best, pools, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.redrawn" })}`);
   };
@@ -145,7 +146,7 @@
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
   const starts = ({ given, asked, solved }, order, replicas) => {
     const shown = order.map((name) => {
-      const of = replicas[name] ?? { asked, settings: solved.settings[name] };
+      const of = replicas[name] ?? { asked: math.of_architecture(asked, name), settings: solved.settings[name] };
       const told_ = math.settings(of.asked, name, of.settings);
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
@@ -225,7 +226,7 @@
       if (!(row.rate[0] > 0)) return [...sized, "none"];
       return [
         ...sized, three(row.rate), percent(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
-        digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(asked, own)) : "", optional(own.prefill_units), three(row.ttft, 1000), three(row.tpot, 1000),
+        digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(math.of_architecture(asked, name), own)) : "", optional(own.prefill_units), three(row.ttft, 1000), three(row.tpot, 1000),
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
@@ -243,7 +244,7 @@
     const rows = [];
     for (const tp of ["1", "2", "4", "8"]) {
       yield;
-      const one = ofGpu({ ...given, tp });
+      const one = ofGpu({ ...given, tp, pooled: null });
       if (one.best || one.said === "none meets the SLA") rows.push([tp, one.best ?? one.said, one.each ? ended(one.each) : ""]);
     }
     table("planner-sizes", ["TP of a unit", "best architecture", "requests/s of a GPU, at full load"], rows);
@@ -270,23 +271,29 @@
     table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain"], rows);
   };
 
-  // The layout that serves most of a GPU at full load, as `layouts.search` finds it: all under a few draws, those that
-  // come near under all of them.
+  // The layouts that serve most of a GPU at full load, as `layouts.search` finds them: all under a few draws, those that
+  // come near under all of them; pools with layouts of their own.
   const searched = function* (tried) {
     if (tried.length === 1) return decided(tried[0]);
     const looked = [];
     for (const one of tried) {
       const asked = question(one);
-      looked.push(math.tokens_of(asked, math.solve(asked, draws(one).filter((_, i) => i % data.looked === 0))));
+      looked.push(math.together_of(asked, math.solve(asked, few(one))));
       yield;
     }
-    const missed = (one) => math.excess(question(one), math.under(question(one), coefficients(one), [1, 1, 0]));
-    const least = (each) => each.indexOf(Math.min(...each));
-    const near = looked.some((tokens) => math.median(tokens) > 0) ? math.layouts_near(looked) : [least(tried.map(missed))];
-    const found = [];
-    for (const i of near) { found.push(decided(tried[i])); yield; }
-    const { order } = math.layouts_ranked(found.map((one) => math.tokens_of(one.asked, one.solved)), found.map((one) => one.asked.unit.gpus));
-    return found[order[0]];
+    const able = (tokens) => math.median(tokens) > 0;
+    const looks = [];
+    const look = (given, of) => { const found = decided(given); looks.push({ given, of, gpus: found.asked.unit.gpus, tokens: of(found.asked, found.solved) }); };
+    const apart = (asked, solved) => math.tokens_by(asked, solved, "disaggregated");
+    for (const i of looked.some(able) ? math.layouts_near(looked) : []) { look(tried[i], math.together_of); yield; }
+    for (const one of bestPairs(tried, () => "")) { look(one, apart); yield; }
+    if (!looks.some(({ tokens }) => able(tokens))) {
+      const missed = tried.map((one) => math.excess(question(one), math.under(question(one), coefficients(one), [1, 1, 0])));
+      return decided(tried[missed.indexOf(Math.min(...missed))]);
+    }
+    const order = math.layouts_ranked(looks.map((one) => one.tokens), looks.map((one) => one.gpus)).order.map((i) => looks[i]);
+    const [together, pools] = [math.together_of, apart].map((of) => order.find((one) => one.of === of && able(one.tokens))?.given);
+    return decided(joined(together, pools));
   };
 
   const requestsLike = (given) => (mixOf(given)?.rows ?? []).map(([n_in, n_out]) => [n_in, n_out, math.stored_of(n_in, Number(given.stored) / 100)]);
@@ -297,8 +304,7 @@
     try {
       return layoutsOf(given).some((one) => {
         const asked = question(one);
-        const few = math.solve(asked, draws(one).filter((_, i) => i % data.looked === 0));
-        if (!few.best) return false;
+        if (!math.solve(asked, few(one)).best) return false;
         const found = decided(one);
         return Boolean(found.best) && fits(found);
       });
@@ -464,6 +470,9 @@
     const requests = `mix("${given.lengths}"${alpha ? `, alpha=${alpha}` : ""})`;
     const limits = [given.ttft / 1000, given.tpot / 1000, ...(given.goal === "unit" && Number(given.promise) > 0 ? [`quantile=${given.promise}`] : [])];
     const rest = [`units=${question(given).units}`, ...(given.tier === "hbm" ? [] : [given.tier === "own" ? `tier=Tier.of_bandwidth(${given.store}e9)` : `tier=tier("${given.tier}")`]), ...(given.front === "" ? [] : [`front=${given.front / 1000}`]), ...(given.link === data.link ? [] : [`link=link("${given.link}")`]), ...(Number(given.sessions) > 0 ? [`sessions=${given.sessions}`] : []), ...(Number(given.price) > 0 ? [`price=${given.price}`] : [])];
+    const laid = ({ tp, dp, pp, experts }) => `unit.resized(tp=${tp}, dp=${dp}, ep=${experts === "whole" ? tp * dp : 1}, pp=${pp})`;
+    const pooled = pooledOf(given);
+    if (pooled) rest.push(...Object.entries(pooled).map(([name, one]) => `${name}=${laid(one)}`), `pool_units=${question(given).pools[0].units}`);
     const imported = mix ? "from inference_math_planner.fleets.mixes import mix\n" : "";
     return `import inference_math_planner as planner\nfrom inference_math import SLA, Unit, Workload\n${imported}from inference_math.catalogue.links import link\nfrom inference_math.catalogue.tiers import Tier, tier\n\n` +
       `unit = Unit.of("${given.model}", "${given.gpu}", ${given.tp}, "${given.weights}", "${given.kv}", "${given.engine}"${layout(given)})\n${mix ? `requests = ${requests}\n` : ""}` +

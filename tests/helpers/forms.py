@@ -20,7 +20,7 @@ DEFAULT = {
     "promise": "usual", "lengths": "fixed", "units": "8", "price": "2.5", "dp": "1", "pp": "1", "experts": "split",
     "store": "12.8", "goal": "serve", "have": "16", "arrivals": "1",
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
-    "imbalance": "",
+    "imbalance": "", "prefill": "",
 }  # fmt: skip
 
 
@@ -32,6 +32,15 @@ def unit_of(given):
         accepted=float(given["accepted"]) / 100,
         expert_imbalance=float(given["imbalance"]) if given["imbalance"] else None,
     )  # fmt: skip
+
+
+def prefill_of(given):
+    """Return a prefill unit of its own layout, "TP 1, DP 8, EP 8" for example; None where none is named."""
+    if not given["prefill"]:
+        return None
+    sizes = dict(part.lower().split() for part in given["prefill"].split(", "))
+    return unit_of(given | {"tp": sizes["tp"], "dp": sizes.get("dp", "1"), "pp": "1",
+                            "experts": "whole" if "ep" in sizes else "split"})  # fmt: skip
 
 
 def stored_in(given):
@@ -52,14 +61,13 @@ def case_of(given):
     return Case(
         unit_of(given), work, sla, units=int(given["units"]), tier=stored_in(given),
         price=float(given["price"]) or None, link=link(given["link"]),
-        front=float(given["front"]) / 1000 if given["front"] else None,
+        front=float(given["front"]) / 1000 if given["front"] else None, prefill=prefill_of(given),
     )  # fmt: skip
 
 
 def planned(given):
     """Return the package's plan for the settings of the form."""
-    names = [field.name for field in fields(Case) if field.name != "prefill"]  # a layout that the form does not ask for
-    return plan(**{name: getattr(case_of(given), name) for name in names})
+    return plan(**{field.name: getattr(case_of(given), field.name) for field in fields(Case)})
 
 
 def settings(count):
@@ -74,6 +82,7 @@ def settings(count):
         "lengths": ["fixed", "geometric"], "units": ["2", "8", "13"], "price": ["2.5", "9"],
         "dp": ["1", "1", "1", "2", "4"], "pp": ["1", "1", "1", "2"], "experts": ["split", "split", "whole"],
         "drafts": ["0", "0", "0", "1", "3"], "accepted": ["0", "80", "100"], "link": list(links()),
+        "prefill": ["", "", "", "TP 1", "TP 4", "TP 1, DP 4, EP 4", "TP 8, EP 8"],
         "front": ["", "", "0", "25"], "imbalance": ["", "0", "1.5"],
     }  # fmt: skip
     while found < count:

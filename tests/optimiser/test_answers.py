@@ -160,7 +160,7 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
     room = max_kv_seqs(free, case["work"], engines()["sglang"])
     assert room > few["batch"]
-    row = decide(target_of(slow), [same], SURE)["each"][architecture][0]
+    row = decide([target_of(slow)] * 2, [[same]] * 2, SURE)["each"][architecture][0]
     assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
     assert few["tpot"] == pytest.approx(row["tpot"] / 3, rel=1e-6)
     assert few["tpot"] <= 0.02 * (1 + 1e-9)

@@ -36,13 +36,13 @@ def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0
     target = {
         "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
         "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
-        "units": units, "prefill_gpus": prefill[0], "sent": sent, "mixes": True,
+        "units": units, "prefill_gpus": prefill[0], "share": 1.0, "sent": sent, "mixes": True,
     }  # fmt: skip
     costs = {
         "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),
         "prefill": lambda decodes, prompts: prefill[1] * step(decodes, prompts, n_in),
     }  # fmt: skip
-    return decide(target, [costs], SURE)["each"][name][0]
+    return decide([target] * 2, [[costs]] * 2, SURE)["each"][name][0]
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000))
@@ -160,20 +160,22 @@ def test_prefill_units_of_their_own_size_are_split_as_a_look_at_all_splits_says(
     decode = row["batch"] / (169 * step(row["batch"], 0.0))
     together = row["chunk"] / 2200
     fed = together / (slow * step(0.0, together))
-    splits = [min(k * fed, math.floor(units - k * size + 1e-9) * decode) for k in range(1, math.ceil(units / size))]
-    assert row["rate"] * units == pytest.approx(max(splits))
+    pools = [(k, math.floor(units - k * size + 1e-9)) for k in range(1, math.ceil(units / size))]
+    splits = [min(k * fed, rest * decode) / (k * size + rest) for k, rest in pools]  # GPUs that are over cost nothing
+    assert row["rate"] == pytest.approx(max(splits))
     assert row["prefill_units"] == next(k for k, one in enumerate(splits, 1) if one * (1 + 1e-9) >= max(splits))
     assert row["prefill_units"] * size <= units - 1
     assert row["ttft"] == pytest.approx(slow * step(0.0, together))
     decoding = math.floor(units - row["prefill_units"] * size + 1e-9)
-    assert row["decodes"] / (169 * step(row["decodes"], 0.0)) * decoding == pytest.approx(row["rate"] * units)
+    used = row["prefill_units"] * size + decoding
+    assert row["decodes"] / (169 * step(row["decodes"], 0.0)) * decoding == pytest.approx(row["rate"] * used)
 
 
 def test_more_prefill_units_than_serve_less_may_serve_more():
     """Four of a quarter's size leave two units to decode, five to eight one: a draw of slow prompts gains by eight."""
     target = {
         "n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "sent": 0.0, "room": 10.0, "together": 4.0,
-        "units": 3, "prefill_gpus": 0.25,
+        "units": 3, "prefill_gpus": 0.25, "share": 1.0,
     }  # fmt: skip
     slow = {"mixed": lambda decodes, prompts: 0.001, "prefill": lambda decodes, prompts: prompts / 20, "front": 0.0}
     fast = {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
@@ -189,8 +191,8 @@ def test_the_link_of_a_prefill_unit_is_as_wide_as_its_gpus(limit, sent, size):
         together, prefill = row["chunk"] / 2200, row["prefill_units"]
         fed = min(together / step(0.0, together), size / sent)
         taken = min(row["batch"] / (169 * step(row["batch"], 0.0)), 1 / sent)
-        slower = min(prefill * fed, math.floor(8 - prefill * size + 1e-9) * taken)
-        assert row["rate"] * 8 == pytest.approx(slower)
+        decoding = math.floor(8 - prefill * size + 1e-9)
+        assert row["rate"] * (prefill * size + decoding) == pytest.approx(min(prefill * fed, decoding * taken))
 
 
 def test_pools_take_the_limits_by_steps_of_their_own_and_a_cache_sent_is_part_of_the_first_gap():

@@ -10,15 +10,24 @@ from __future__ import annotations
 from math import exp, inf, isfinite
 
 from inference_math import theory
-from inference_math.optimiser.choice import decide, median_row
+from inference_math.optimiser.choice import decide, mean, median_row, pools_halves, pools_settings
 from inference_math.optimiser.doubt import factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
+from inference_math.optimiser.load import loaded
 from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.types import Solution, StoreGain, Swing
-from inference_math.unit.asked import NEARLY, computed_tokens, crowded, prefill_unit, target_of
+from inference_math.unit.asked import (
+    NEARLY,
+    computed_tokens,
+    crowded,
+    moved_by,
+    of_architecture,
+    prefill_unit,
+    target_of,
+)
 from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
 from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
-from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target
+from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target, UnitNumbers
 from inference_math.workload.requests import Work
 
 concurrent_prefills, delta_p = theory.concurrent_prefills.plain, theory.delta_p.plain
@@ -33,15 +42,19 @@ crossover_shared_link = theory.crossover_shared_link.plain
 
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:
     """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
-    unit, work = asked["unit"], asked["work"]
-    moved = kv_moved(unit, work, asked["read_bw"])
-    each = costs(unit, unit_terms(unit, found), work, moved, factors[0], factors[1])
+    unit = asked["unit"]
+    each = costs_of(asked, unit, moved_by(found, asked["moves"]), factors)
     each["front"] = asked["front"] * exp(asked["front_sd"] * factors[2])
-    if len(asked["prefill"]) > 0:
-        first = prefill_unit(asked)
-        moved = kv_moved(first, work, asked["read_bw"] * first["gpus"] / unit["gpus"])
-        each["prefill"] = costs(first, unit_terms(first, found), work, moved, factors[0], factors[1])["mixed"]
+    if len(asked["pools"]) > 0:
+        own = moved_by(found, asked["pools"][0]["prefill_moves"])
+        each["prefill"] = costs_of(asked, prefill_unit(asked), own, factors)["mixed"]
     return each
+
+
+def costs_of(asked: Asked, unit: UnitNumbers, own: CoefficientValues, factors: list[float]) -> StepCosts:
+    """Return what requests cost on a unit under its own coefficients."""
+    loads = kv_moved(unit, asked["work"], asked["read_bw"] * unit["gpus"] / asked["unit"]["gpus"])
+    return costs(unit, unit_terms(unit, own), asked["work"], loads, factors[0], factors[1])
 
 
 def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]:
@@ -50,11 +63,33 @@ def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]
 
 
 def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
-    """Return `decide` over some draws, of which there is one at least, with the costs under each."""
-    each = drawn_costs(asked, draws)
-    found = decide(target_of(asked), each, asked["doubts"])
+    """Return `decide` over some draws, of which there is one at least, with the costs under each, those of pools too.
+
+    Rates are those of as many GPUs as a unit has that is not of pools.
+    """
+    each, pools = drawn_costs(asked, draws), of_architecture(asked, "disaggregated")
+    apart = drawn_costs(pools, draws) if len(asked["pools"]) > 0 else each
+    of_pools = target_of(pools)
+    of_pools["share"] = asked["unit"]["gpus"] / pools["unit"]["gpus"]
+    found = decide([target_of(asked), of_pools], [each, apart], asked["doubts"])
     found["costs"] = each
+    found["pool_costs"] = apart
     return found
+
+
+def halves(asked: Asked, draws: list[DrawnCoefficients]) -> list[float]:
+    """Return the requests/s that a unit feeds as one of a prefill pool, and takes as one of a decode pool."""
+    return pools_halves(target_of(asked), drawn_costs(asked, draws))
+
+
+def pools_served(asked: Asked, draws: list[DrawnCoefficients]) -> float:
+    """Return the requests/s of a GPU of pools, in the mean over some draws; 0 of what most of them do not allow."""
+    own = of_architecture(asked, "disaggregated")
+    target, drawn = target_of(own), drawn_costs(own, draws)
+    row = pools_settings(target, drawn)
+    if not row["rate"] > 0:
+        return 0.0
+    return mean([loaded(target, one, "disaggregated", row)["rate"] for one in drawn]) / own["unit"]["gpus"]
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
@@ -224,18 +259,20 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]
         if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
-    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(target, t_w, read) == "":
+    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
         told["prefill_units"] = asked["units"] * split / (1 + split)
         told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
     return told
 
 
-def unfounded(target: Target, t_w: float, read: float) -> str:
+def unfounded(asked: Asked, target: Target, t_w: float, read: float) -> str:
     """Return what the closed forms of disaggregation assume and this unit does not have; "" where nothing is missing.
 
-    They let a decode unit have as many requests as the limit on TPOT allows.
+    They let a decode unit have as many requests as the limit on TPOT allows, and all units have one layout.
     """
+    if len(asked["pools"]) > 0:
+        return "layout"
     needed, room = (target["step"] - t_w) / read, target["places"]
     return "memory" if room < min(needed, ALWAYS) else ""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,11 @@ from inference_math.optimiser import answers
 from inference_math.optimiser.doubt import doubts
 from inference_math.optimiser.starts import page_of
 from inference_math.unit import Unit
-from inference_math.unit.asked import crowded, scattered_over
+from inference_math.unit.asked import crowded, of_architecture, scattered_over
 from inference_math.unit.front import Front
 from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.rates import acceleration
-from inference_math.unit.types import Asked, DrawnCoefficients, StepCosts
+from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Pools, StepCosts
 from inference_math.workload import SLA, Workload
 
 __all__ = ["DRAWS", "MOST_UNITS", "Case", "offloading", "under"]
@@ -34,7 +35,9 @@ MOST_UNITS = 10_000
 class Case:
     """What is asked: who serves what under which promise; see `plan` for the parameters.
 
-    `prefill` is a unit of a prefill pool whose layout is its own: the same model, GPU, engine and precisions.
+    `prefill` and `decode` are units of pools whose layouts are their own: the same model, GPU, engine and precisions.
+    None: as `unit`, which all others are. Of pools there are `pool_units`, both together, each as large as one of the
+    decode pool; None: `units`.
     """
 
     unit: Unit
@@ -47,6 +50,8 @@ class Case:
     sessions: int = 0
     front: float | None = None
     prefill: Unit | None = None
+    decode: Unit | None = None
+    pool_units: int | None = None
 
     def checked(self) -> Case:
         """Return the case with what was asked in its own types; see `plan` for the errors."""
@@ -56,6 +61,7 @@ class Case:
         own = replace(
             self,
             units=as_whole("units", self.units, 2, MOST_UNITS),
+            pool_units=None if self.pool_units is None else as_whole("pool_units", self.pool_units, 2, MOST_UNITS),
             tier=as_tier("tier", self.tier),
             price=None if self.price is None else as_number("price", self.price, ANY_POSITIVE),
             link=as_link("link", self.link),
@@ -65,8 +71,9 @@ class Case:
         if not own.work.n_out > 1:
             raise ValueError(f"work.n_out must be more than one token, not {own.work.n_out:g}")
         refuse_nodes(own.unit)
-        if own.prefill is not None:
-            refuse_nodes(alike(own.unit, own.prefill))
+        for name, pool in (("prefill", own.prefill), ("decode", own.decode)):
+            if pool is not None:
+                refuse_nodes(alike(name, own.unit, pool))
         if wrong := say(crowded(own.asked)):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
@@ -91,7 +98,7 @@ class Case:
     def asked(self) -> Asked:
         """The case as `optimiser.answers` takes it."""
         return {
-            "unit": self.unit.numbers, "prefill": [] if self.prefill is None else [self.prefill.numbers],
+            "unit": self.unit.numbers, "pools": self._pools, "moves": {},
             "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
             "front": self.fronted.seconds, "front_sd": self.fronted.sd,
@@ -100,6 +107,26 @@ class Case:
             "doubts": self.doubts, "sessions": self.sessions, "context": self.unit.model.context or 0,
             "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
+
+    @property
+    def _pools(self) -> list[Pools]:
+        if self.prefill is None and self.decode is None:
+            return []
+        first, then = self.prefill or self.unit, self.decode or self.unit
+        return [{
+            "prefill": first.numbers, "decode": then.numbers,
+            "units": self.units if self.pool_units is None else self.pool_units,
+            "prefill_moves": moves(self.unit, first), "decode_moves": moves(self.unit, then),
+        }]  # fmt: skip
+
+    def resized(self, **changes: Any) -> Case:
+        """Return the case with all of its units changed, as `Unit.resized` does."""
+        first, then = (None if one is None else one.resized(**changes) for one in (self.prefill, self.decode))
+        return replace(self, unit=self.unit.resized(**changes), prefill=first, decode=then)
+
+    def of_architecture(self, name: str) -> Asked:
+        """The question as an architecture has it; see `unit.asked.of_architecture`."""
+        return of_architecture(self.asked, name)
 
     @property
     def doubts(self) -> dict[str, list[float]]:
@@ -111,14 +138,20 @@ class Case:
         return self.unit.draws(self.work, count) if count else [(self.unit.found(self.work), [1.0, 1.0, 0.0])]
 
 
-def alike(unit: Unit, prefill: Unit) -> Unit:
-    """Return a unit of a prefill pool; raise ValueError where more than its layout is not that of `unit`."""
-    if not isinstance(prefill, Unit):
-        raise TypeError(f"prefill must be a Unit or None, not {prefill!r:.80}")
-    sizes = {name: getattr(prefill, name) for name in ("tp", "dp", "ep", "pp")}
-    if replace(unit, **sizes) != replace(prefill, calibration=unit.calibration):
-        raise ValueError(f"prefill must be the case's unit with another layout, not {prefill!r:.200}")
-    return prefill
+def alike(name: str, unit: Unit, pool: Unit) -> Unit:
+    """Return a unit of a pool; raise ValueError where more than its layout is not that of `unit`."""
+    if not isinstance(pool, Unit):
+        raise TypeError(f"{name} must be a Unit or None, not {pool!r:.80}")
+    sizes = {size: getattr(pool, size) for size in ("tp", "dp", "ep", "pp")}
+    if replace(unit, **sizes) != replace(pool, calibration=unit.calibration):
+        raise ValueError(f"{name} must be the case's unit with another layout, not {pool!r:.200}")
+    return pool
+
+
+def moves(unit: Unit, pool: Unit) -> CoefficientValues:
+    """Return the coefficients of a pool's unit over those of `unit`, where they differ: links join other GPUs."""
+    own, theirs = asdict(unit.coefficients), asdict(pool.coefficients)
+    return {name: theirs[name] / own[name] for name in own if theirs[name] != own[name]}
 
 
 def refuse_nodes(unit: Unit) -> None:

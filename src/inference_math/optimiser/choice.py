@@ -20,6 +20,7 @@ from inference_math.optimiser.load import (
     pools_each,
     settings_row,
     strain,
+    used_units,
 )
 from inference_math.optimiser.search import ARCHITECTURES, NEVER, NONE, edge, highest, peak
 from inference_math.optimiser.types import Ranking, Solution
@@ -221,14 +222,45 @@ def allowed_beside(target: Target, drawn: list[StepCosts], chunk: float, share: 
 
 def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     """Return decodes, prompts and a split of the pools that nine in ten draws allow, and that serve most on average."""
-    n_in, tpot = target["n_in"], target["step"] - target["sent"] / (target["steps"] - 1)
-    batches, together = [], []
-    for one in drawn:
-        batches.append(most_decodes(one["mixed"], target["room"], tpot))
-        together.append(most_prompts(one["prefill"], target["together"], target["ttft"] - one["front"]))
-    batch, prompts = held_by_most(batches), held_by_most(together)
-    if batch < 1 or prompts < 1:
+    own = pools_row(target, drawn)
+    if not own["rate"] > 0:
         return NONE
+    each = [pools_each(target, one, own) for one in drawn]
+
+    def served(prefill: int) -> float:
+        total = 0.0
+        for fed, taken in each:
+            total += min(prefill * fed, decode_units(target, prefill) * taken)
+        return total / used_units(target, prefill)
+
+    # Units of two sizes leave GPUs over by turns: more prefill units may serve less, and still more of them more.
+    split, top = 0, 0.0
+    for k in range(1, most_prefill(target["units"], target["prefill_gpus"]) + 1):
+        many = served(k)
+        if many > top * NEARLY:
+            split, top = k, many
+    return settings_row(own["batch"], own["chunk"], split) if split > 0 else NONE
+
+
+def pools_row(target: Target, drawn: list[StepCosts]) -> Row:
+    """Return the decodes of a decode unit, and the prompts of a prefill unit, that nine in ten draws allow."""
+    batch, prompts = decodes_held(target, drawn), prompts_held(target, drawn)
+    return settings_row(batch, prompts * target["n_in"], NEVER) if batch >= 1 and prompts >= 1 else NONE
+
+
+def decodes_held(target: Target, drawn: list[StepCosts]) -> int:
+    """Return the most decodes of a decode unit that nine in ten draws allow."""
+    tpot = target["step"] - target["sent"] / (target["steps"] - 1)
+    return held_by_most([most_decodes(one["mixed"], target["room"], tpot) for one in drawn])
+
+
+def prompts_held(target: Target, drawn: list[StepCosts]) -> int:
+    """Return the prompts that a prefill unit computes together, the fewest that give nearly all.
+
+    Together they share the weight read; but they wait for each other.
+    """
+    limit = target["ttft"]
+    most = held_by_most([most_prompts(one["prefill"], target["together"], limit - one["front"]) for one in drawn])
 
     def fed(k: int) -> float:
         total = 0.0
@@ -236,25 +268,20 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
             total += k / one["prefill"](0.0, k)
         return total
 
-    # Together prompts share the weight read; but they wait for each other: take the fewest that give nearly all.
-    enough = MOST_FED * fed(prompts)
-    prompts = min(prompts, largest_whole(prompts, lambda k: fed(k) < enough) + 1)
-    own = settings_row(batch, prompts * n_in, NEVER)
+    enough = MOST_FED * fed(max(most, 1))
+    return min(most, largest_whole(most, lambda k: fed(k) < enough) + 1)
+
+
+def pools_halves(target: Target, drawn: list[StepCosts]) -> list[float]:
+    """Return the requests/s that a unit feeds as one of a prefill pool, and takes as one of a decode pool, in the mean.
+
+    0 of what it cannot do within the limits.
+    """
+    batch, prompts = decodes_held(target, drawn), prompts_held(target, drawn)
+    own = settings_row(max(batch, 1), max(prompts, 1) * target["n_in"], NEVER)
     each = [pools_each(target, one, own) for one in drawn]
-
-    def mean(prefill: int) -> float:
-        total = 0.0
-        for fed_one, taken in each:
-            total += min(prefill * fed_one, decode_units(target, prefill) * taken)
-        return total
-
-    # Units of two sizes leave GPUs over by turns: more prefill units may serve less, and still more of them more.
-    split, top = 0, 0.0
-    for k in range(1, most_prefill(target["units"], target["prefill_gpus"]) + 1):
-        served = mean(k)
-        if served > top * NEARLY:
-            split, top = k, served
-    return settings_row(batch, prompts * n_in, split) if split > 0 else NONE
+    fed, taken = mean([one[0] for one in each]), mean([one[1] for one in each])
+    return [fed if prompts >= 1 else 0.0, taken if batch >= 1 else 0.0]
 
 
 def most_decodes(step: Step, room: float, tpot: float) -> int:
@@ -267,9 +294,10 @@ def most_prompts(step: Step, room: float, ttft: float) -> int:
     return largest_whole(room, lambda k: step(0.0, k) <= ttft)
 
 
-def decide(target: Target, drawn: list[StepCosts], doubts: dict[str, list[float]]) -> Solution:
+def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str, list[float]]) -> Solution:
     """Return the settings of each architecture, what they do under each draw, and which serves most in the mean.
 
+    Targets and costs are first those of units that do both, then those of pools.
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
     best_in (chances) and none_in (share of the draws), loss, order (the smallest loss first), best ("" where most draws
     have none), lead of the first over the second, and tie. `doubts`: see `doubt.doubts`.
@@ -279,6 +307,8 @@ def decide(target: Target, drawn: list[StepCosts], doubts: dict[str, list[float]
     kept: dict[str, float] = {}
     rates: dict[str, list[float]] = {}
     for name in ARCHITECTURES:
+        pooled = 1 if name == "disaggregated" else 0
+        target, drawn = targets[pooled], costs[pooled]
         own = chosen_settings(target, name, drawn)
         settings[name] = own
         rows: list[Row] = []
@@ -455,7 +485,12 @@ def median_row(rows: list[Row]) -> dict[str, list[float]]:
 
 def tokens_of(asked: Asked, solved: Solution) -> list[float]:
     """Return output tokens per second of a GPU under each draw, of the chosen architecture at full load."""
-    rates = solved["rates"][solved["order"][0]]
+    return tokens_by(asked, solved, solved["order"][0])
+
+
+def tokens_by(asked: Asked, solved: Solution, name: str) -> list[float]:
+    """Return the same of one architecture."""
+    rates = solved["rates"][name]
     return [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates]
 
 

@@ -60,10 +60,11 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
         return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
     prefill = row["prefill_units"]
     rate = pools_rate(target, one, row, prefill)
-    decodes = in_flight(step, batch, steps, rate * target["units"] / decode_units(target, prefill))
+    decodes = in_flight(step, batch, steps, rate / decode_units(target, prefill))
     gap = step(decodes, 0.0)
     first = front + one["prefill"](0.0, chunk / n_in)
-    return done(target, row, rate, decodes, first, gap, gap + target["sent"] / (steps - 1))
+    each = target["share"] * rate / used_units(target, prefill)
+    return done(target, row, each, decodes, first, gap, gap + target["sent"] / (steps - 1))
 
 
 def done(target: Target, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
@@ -97,11 +98,16 @@ def decode_units(target: Target, prefill: float) -> int:
     return left_to_decode(target["units"], prefill, target["prefill_gpus"])
 
 
+def used_units(target: Target, prefill: float) -> float:
+    """Return the units that both pools take, as large as one that decodes: units of two sizes may leave GPUs over."""
+    return prefill * target["prefill_gpus"] + decode_units(target, prefill)
+
+
 def pools_rate(target: Target, one: StepCosts, row: Row, prefill: float) -> float:
-    """Return the requests/s of a unit of pools of which so many prefill: those of the slower pool."""
+    """Return the requests/s of pools of which so many units prefill: those of the slower pool."""
     fed, taken = pools_each(target, one, row)
     slower: float = min(prefill * fed, decode_units(target, prefill) * taken)
-    return slower / target["units"]
+    return slower
 
 
 def in_flight(step: Step, most: float, steps: float, rate: float) -> float:

@@ -26,6 +26,7 @@ class Solution(TypedDict):
     each: NotRequired[dict[str, list[Row]]]
     kept: NotRequired[dict[str, float]]
     costs: NotRequired[list[StepCosts]]
+    pool_costs: NotRequired[list[StepCosts]]
 
 
 class Ranking(TypedDict):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_math import theory
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
-from inference_math.unit.types import Asked, Layout, Part, Row, Target, UnitNumbers
+from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Row, Target, UnitNumbers
 from inference_math.workload.requests import Work
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def target_of(asked: Asked) -> Target:
         "fresh": fresh_share(work),
         "units": asked["units"],
         "prefill_gpus": prefill_size(asked),
+        "share": 1.0,
         "sent": sent_bytes(asked) / asked["pool_bw"],
         "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
     }
@@ -83,8 +84,43 @@ def target_of(asked: Asked) -> Target:
 
 def prefill_unit(asked: Asked) -> UnitNumbers:
     """Return a unit of the prefill pool, whose requests draft as those of the decode pool do."""
-    unit = asked["unit"]
-    return drafting(asked["prefill"][0], unit["drafts"], unit["accepted"]) if len(asked["prefill"]) > 0 else unit
+    return drafted_alike(asked, asked["pools"][0]["prefill"]) if len(asked["pools"]) > 0 else asked["unit"]
+
+
+def drafted_alike(asked: Asked, other: UnitNumbers) -> UnitNumbers:
+    """Return another unit whose requests draft as those of the question's do."""
+    return drafting(other, asked["unit"]["drafts"], asked["unit"]["accepted"])
+
+
+def of_architecture(asked: Asked, name: str) -> Asked:
+    """Return the question as an architecture has it: with a unit of its decode pool, where that is laid out apart."""
+    if name != "disaggregated" or len(asked["pools"]) == 0:
+        return asked
+    pools, own = asked["pools"][0], asked.copy()
+    larger = pools["decode"]["gpus"] / asked["unit"]["gpus"]
+    own["unit"], own["units"] = drafted_alike(asked, pools["decode"]), pools["units"]
+    own["moves"] = pools["decode_moves"]
+    own["read_bw"], own["pool_bw"] = larger * asked["read_bw"], larger * asked["pool_bw"]
+    return own
+
+
+def of_units(asked: Asked, units: int) -> Asked:
+    """Return what is asked, with so many units in a replica."""
+    of = asked.copy()
+    of["units"] = units
+    if len(asked["pools"]) > 0:
+        pools = asked["pools"][0].copy()
+        pools["units"] = units
+        of["pools"] = [pools]
+    return of
+
+
+def moved_by(found: CoefficientValues, moves: CoefficientValues) -> CoefficientValues:
+    """Return coefficients of a unit whose layout moves some of those that were drawn."""
+    own = found.copy()
+    for name in moves:
+        own[name] = found[name] * moves[name]
+    return own
 
 
 def prefill_size(asked: Asked) -> float:

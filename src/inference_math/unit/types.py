@@ -265,11 +265,25 @@ class FloorTerms(TypedDict):
     head: float
 
 
+class Pools(TypedDict):
+    """Units of a prefill and of a decode pool, each with its own layout; see `asked.of_architecture`.
+
+    `moves` of each: see `Asked`. `units` are those of both pools, each as large as one of the decode pool.
+    """
+
+    prefill: UnitNumbers
+    decode: UnitNumbers
+    units: int
+    prefill_moves: CoefficientValues
+    decode_moves: CoefficientValues
+
+
 class Asked(TypedDict):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
     unit: UnitNumbers
-    prefill: list[UnitNumbers]  # that of a prefill pool whose layout is not that of `unit`; else none
+    pools: list[Pools]  # those of disaggregated serving, where their layouts are not that of `unit`; else none
+    moves: CoefficientValues  # of `unit`: its coefficients over those that are drawn, where they differ
     work: Work
     ttft: float
     tpot: float
@@ -302,7 +316,8 @@ class Target(TypedDict):
     together: float  # prompts that a unit computes at once at most
     fresh: float  # share of a prompt's tokens that is computed
     units: int
-    prefill_gpus: float  # of a unit that only prefills, over those of the others
+    prefill_gpus: float  # of a unit that only prefills, over those of a unit that decodes
+    share: float  # GPUs of a unit that rates are told of, over those of a unit of this architecture
     sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
     mixes: bool  # whether chunks are computed beside decodes
 

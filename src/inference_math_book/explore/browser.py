@@ -42,6 +42,7 @@ from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import SHARED, chances
+from inference_math_planner.fleets.tries import APART, TOGETHER
 
 __all__ = ["PRINTED_MODULES", "data", "packed", "script", "sentences"]
 
@@ -199,52 +200,38 @@ _UNPACKED = """
   }
 })(window.inferenceMath.data);
 """
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*":?|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?')  # names, strings and numbers of JSON
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
-# What the printer says at length: names of its own, functions that are named twice, quoted names, lists that are set
-# twice.
-_SHORT = (
-    (re.compile(r"\bstub(\d+_)(?:(?:seq|itr|tgt)\b)?"), r"s\1"),
-    (re.compile(r"\b_py(?:meth|func)_"), "p_"),
-    (re.compile(r"\bfunction (?:flx_\w+|list_comprehension) ?\("), "function ("),
-    (re.compile(r'(?<=[\w\])])\["([A-Za-z_]\w*)"\]'), r".\1"),
-    (re.compile(r'(?<=[{ ])"([A-Za-z_]\w*)":'), r"\1:"),
-    (re.compile(r"\b(s\d+_) = (.+);\s*\1 = keys_of\(\1\);"), r"\1 = keys_of(\2);"),
-)
 _KERNEL = ("memory", "compute", "launch", "rate", "decode")
 
 
 def script() -> str:
     """Return a JavaScript program that defines ``window.inferenceMath``: the functions of those modules, and `data`."""
-    from pscript import py2js  # tools of the book's build
-    from rjsmin import jsmin
+    from pscript import py2js  # a tool of the book's build
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
     printed = "\n".join(laws.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in _functions(module))
     exported = ", ".join([*numerals.__all__, "say", *names])
-    numbers = _TOKEN.sub(_shorter, json.dumps(data(), separators=(",", ":"), sort_keys=True))
+    numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
     functions = _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False))
-    for said, short in _SHORT:
-        functions = said.sub(short, functions)
-    whole: str = jsmin(  # who reads it reads the Python
+    return _shortened(  # who reads it reads the Python
         f'(function () {{\n"use strict";\n{_PRELUDE}{_HOLES}{printed}\n{functions}\n'
         f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n{_UNPACKED}}})();\n"
     )
-    return whole
 
 
-def _shorter(token: re.Match[str]) -> str:
-    """Return a number as a script may have it, 0.5 as .5 and 2.0 as 2, in fifteen digits; a name without quotes.
+def _shortened(program: str) -> str:
+    """Return a program without blanks, and with short names of what it keeps to itself.
 
-    Strings are as they are.
+    On Apple's processors, for which the library is not to be had, it stays as it is, and does the same.
     """
-    said = token[0]
-    if said.startswith('"'):
-        return re.sub(r'^"([A-Za-z_]\w*)":$', r"\1:", said)
-    short = f"{float(said):.15g}" if "." in said else said
-    return re.sub(r"^(-?)0(?=\.)", r"\1", short).replace("e-0", "e-")
+    try:
+        from minify import string
+    except ImportError:
+        return program
+    shortened: str = string("application/javascript", program)
+    return shortened
 
 
 def _usual(engine: str, gpu: str) -> list[int]:
@@ -266,6 +253,8 @@ def data() -> dict[str, Any]:
         "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
         "kernels": _kernels(),
+        "together": TOGETHER,
+        "apart": APART,
         "budget": Habit.budget,
         "cadences": bench.CADENCES,
         "engines": dict(engines()),

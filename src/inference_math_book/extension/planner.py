@@ -150,7 +150,9 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
     from inference_math_book.case import LIMITS, UNIT, WORK
+    from inference_math_planner.fleets.layouts import layout_said
     from inference_math_planner.fleets.mixes import MIXES
+    from inference_math_planner.fleets.tries import tried_in_a_node
 
     tier_names = {"hbm": "HBM of the unit"}
     tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
@@ -158,6 +160,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     precisions = {"fp8": "FP8", "bf16": "BF16", "nvfp4": "NVFP4", "mxfp4": "MXFP4", "int4": "INT4"}
     kv = {name: precisions[name] for name in ("fp8", "bf16")}
     sizes = {str(size): str(size) for size in (1, 2, 4, 8)}
+    apart = {words: words for words in (layout_said(**one) for one in tried_in_a_node(8, mixture=True))}
     goals = {
         "serve": "GPUs for my traffic",
         "have": "traffic for my GPUs",
@@ -198,6 +201,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
         Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, UNIT.engine),
         Select("kv", "KV cache", kv, UNIT.kv),
         Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
+        Select("prefill", "Prefill units laid out apart", {"": "as all others", **apart}, ""),
         Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
         Field("imbalance", "Expert imbalance, if you counted (CV)", 0, 100, 0.01, None, empty="as fitted"),
     )

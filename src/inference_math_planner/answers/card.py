@@ -14,7 +14,7 @@ from inference_math.optimiser.choice import CAREFUL, median_row, regret
 from inference_math.optimiser.load import decode_units
 from inference_math.optimiser.starts import paged
 from inference_math.optimiser.types import Solution
-from inference_math.unit.asked import target_of
+from inference_math.unit.asked import of_architecture, prefill_unit, target_of
 from inference_math.unit.scope import FEW_HELD
 from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
 from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
@@ -87,8 +87,8 @@ def unit_card(asked: Asked, solved: Solution, about: About) -> Card:
     for name in solved["order"]:
         row, own = median_row(solved["each"][name]), solved["settings"][name]
         if row["rate"][0] > 0:
-            units = asked["units"] if name == "disaggregated" else 1
-            size = sized_as(asked, name, units, own)
+            of = of_architecture(asked, name)
+            size = sized_as(of, name, of["units"] if name == "disaggregated" else 1, own)
             size["rate"], size["ttft"], size["tpot"] = row["rate"], row["ttft"], row["tpot"]
             options.append(size)
     return card_of(asked, options, solved, about)
@@ -152,24 +152,30 @@ def shares_of(layout: Layout) -> list[Part]:
     return shares
 
 
+def same_layout(one: Layout, other: Layout) -> bool:
+    """Tell whether two units share a model alike among their GPUs."""
+    alike = one["tp"] == other["tp"] and one["dp"] == other["dp"]
+    return alike and one["ep"] == other["ep"] and one["pp"] == other["pp"]
+
+
 def what(best: Sized, asked: Asked, about: About) -> Part:
     """Return what is started: replicas, their units, and how many GPUs each has in which precision and layout.
 
     And which number of a range it is for.
     """
     units: Part = {"key": "card.units", "units": best["units"]}
+    of_its, own = of_architecture(asked, best["name"]), []
+    unit, first = of_its["unit"], prefill_unit(of_its)
     if best["prefill"] > 0:
         units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["decode"]}
-    own: list[Part] = []
-    if best["prefill"] > 0 and len(asked["prefill"]) > 0:
-        first = asked["prefill"][0]
-        own = [{"key": "card.own_layout", "gpus": first["gpus"], "shares": shares_of(first["layout"])}]
+        if not same_layout(first["layout"], unit["layout"]):
+            own = [{"key": "card.own_layout", "gpus": first["gpus"], "shares": shares_of(first["layout"])}]
     of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
     ends, goal = counted(best, about["goal"]), about["goal"]
     planned: Part = {"key": "planned." + goal, "count": ends[0], "priced": about["price"] > 0}
     return {
-        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": asked["unit"]["gpus"],
-        "weights": about["weights"].upper(), "shares": shares_of(asked["unit"]["layout"]), "own": own,
+        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": unit["gpus"],
+        "weights": about["weights"].upper(), "shares": shares_of(unit["layout"]), "own": own,
         "planned": [planned] if ranged(ends, about) else [],
     }  # fmt: skip
 

@@ -21,13 +21,13 @@ from inference_math.optimiser.answers import best_rate
 from inference_math.optimiser.case import DRAWS, Case, offloading, under
 from inference_math.optimiser.choice import median_row
 from inference_math.optimiser.draws import median
-from inference_math.optimiser.load import decode_units
+from inference_math.optimiser.load import decode_units, used_units
 from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, prefill_unit, sent_bytes, target_of
 from inference_math.unit.nearest import known_errors
-from inference_math.unit.types import DrawnCoefficients, Part, Row
+from inference_math.unit.types import Asked, DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import card, notes, record
 from inference_math_planner.answers.commands import commands
@@ -134,7 +134,8 @@ class Plan:
             row |= {
                 key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
             }
-            rows.append(row | {"computed": computed_tokens(self.case.asked, settings) if row["chunk"] > 0 else np.nan})
+            own = self.case.of_architecture(name)
+            rows.append(row | {"computed": computed_tokens(own, settings) if row["chunk"] > 0 else np.nan})
         return pd.DataFrame(rows)
 
     @cached_property
@@ -275,6 +276,8 @@ def plan(
     sessions: int = 0,
     front: float | None = None,
     prefill: Unit | None = None,
+    decode: Unit | None = None,
+    pool_units: int | None = None,
     intervals: bool = True,
 ) -> Plan:
     """Answer the talks' questions for one deployment.
@@ -298,8 +301,11 @@ def plan(
     front
         Seconds of each TTFT that no step takes, measured with one short request: HTTP, tokenizer, launch. None: as it
         was fitted to served points, and as unsure as that is. The limit on TTFT is that of a client, front included.
-    prefill
-        A unit of the prefill pool, where its layout is its own; None: that of `unit`, which all others have.
+    prefill, decode
+        Units of the pools of disaggregated serving, where their layouts are their own; None: that of `unit`. `search`
+        finds the pair that serves most.
+    pool_units
+        Units of both pools together, each as large as one of the decode pool; None: `units`.
     intervals
         Whether to compute intervals, by planning again under draws of the calibration (half a second).
 
@@ -309,10 +315,11 @@ def plan(
         For anything but a unit, a workload and an SLA, a tier or a link, or the names of these.
     ValueError
         For a price that is not positive, fewer than two units, answers of a single token, sessions beyond HBM,
-        a front below 0, a `prefill` that is more than another layout of the unit.
+        a front below 0, a `prefill` or `decode` that is more than another layout of the unit.
     """
     place = as_tier("tier", tier)
-    case = Case(unit, work, sla, units, place, price, as_link("link", link), sessions, front, prefill)
+    over = as_link("link", link)
+    case = Case(unit, work, sla, units, place, price, over, sessions, front, prefill, decode, pool_units)
     return planned(case, intervals=intervals)
 
 
@@ -323,25 +330,25 @@ def planned(case: Case, *, intervals: bool = True) -> Plan:
 
 def _start(found: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
-    case, row = found.case, found.solved["settings"][name]
-    plain = plain_settings(case.asked, name, row)
-    return Start(engine_args(case, name, row), plain, found.solved["kept"][name], rate, lines_for(case, name, row))
+    case, own, row = found.case, found.case.of_architecture(name), found.solved["settings"][name]
+    plain, told = plain_settings(own, name, row), engine_args(case, own, name, row)
+    return Start(told, plain, found.solved["kept"][name], rate, lines_for(case, own, name, row))
 
 
-def lines_for(case: Case, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
+def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
     """Return what is started for a replica of an architecture's row, and the command line of each.
 
-    Of units that are not disaggregated so many are `behind` each router.
+    `own` is the question as the architecture has it; of units that are not disaggregated so many are `behind` each
+    router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
-    told = settings(case.asked, name, row)
-    lines = commands(case.asked, name, told, case.unit.kv, case.unit.memory, store, behind)
+    lines = commands(own, name, settings(own, name, row), case.unit.kv, case.unit.memory, store, behind)
     return tuple((say(title), say(line)) for title, line in lines)
 
 
-def engine_args(case: Case, best: str, row: Row) -> dict[str, object]:
+def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
-    told: dict[str, object] = settings(case.asked, best, row)
+    told: dict[str, object] = settings(own, name, row)
     eight = engine(case.unit.engine)["kv_fp8"]
     return (
         told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}
@@ -402,7 +409,8 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
     numbers, case = found.numbers, found.case
     first, second, *_ = found.order
     binding = " and ".join(answers.binding_limits(numbers))
-    words = {"binding": binding, "units": case.units, "best": first, "second": second}
+    pools = case.of_architecture("disaggregated")["units"]
+    words = {"binding": binding, "units": pools, "best": first, "second": second}
     formulas = answers.by_formula(case.asked, found.solved, numbers)
     for name, title, measure, by, formula, why in ANSWERS:
         value, low, high = numbers.get(name, [np.nan] * 3)
@@ -420,16 +428,14 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.store_moves(case.asked, under(case), _whole(case), found["rate"] if found.best else 0.0)
     if unit.kv == "fp8":
-        yield from notes.slow_cache(case.asked, under(case), under(replace(case, unit=unit.resized(kv="bf16"))))
+        yield from notes.slow_cache(case.asked, under(case), under(case.resized(kv="bf16")))
     yield from notes.trusted(unit.numbers, rows)
     yield from notes.front_weighs(case.asked, found.numbers["front"])
     yield from notes.kept_in(case.asked)
     row = median_row(found.solved["each"]["disaggregated"])
     if row["rate"][0] > 0:
-        prefill = found.solved["settings"]["disaggregated"]["prefill_units"]
-        each = row["rate"][0] * case.units / decode_units(target_of(case.asked), prefill)
-        over = as_link("link", case.link)
-        yield notes.linked(case.asked, each, over.title, over.measured)
+        prefill, over = found.solved["settings"]["disaggregated"]["prefill_units"], as_link("link", case.link)
+        yield notes.linked(case.asked, row["rate"][0], prefill, over.title, over.measured)
     if unit.drafts and found.best:
         yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
     yield from card.evidence(found.about())
@@ -439,7 +445,7 @@ def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part
     """Yield which units would meet the limits that a plan under these draws does not."""
     met = False
     for tp, precision, other in _variants(case.unit):
-        at = replace(case, unit=other)
+        at = replace(case, unit=other, prefill=None, decode=None)
         drawn = at.pairs(DRAWS if len(pairs) > 1 else 0)
         if not may_meet(at, drawn):  # which takes no search to see
             continue
@@ -516,15 +522,15 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True, ways:
 
 def basis(found: Plan, name: str) -> record.Choice:
     """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
-    case, layout = found.case, found.case.unit.numbers["layout"]
+    case, own = found.case, found.case.of_architecture(name)
     tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
-    first = prefill_unit(case.asked)["layout"]
+    layout, first = own["unit"]["layout"], prefill_unit(own)["layout"]
     pools = {"prefill": first, "decode": layout} if name == "disaggregated" else None
     return record.Choice(
         architecture=name or None,
         best_in=0.0,
         layout=layout,
-        unit_gpus=case.unit.gpus,
+        unit_gpus=own["unit"]["gpus"],
         promise=case.sla.quantile or "means",
         store=tier if case.work.alpha else None,
         pools=pools,
@@ -535,25 +541,26 @@ def basis(found: Plan, name: str) -> record.Choice:
 def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
     """Return what an architecture is at full load: of one unit, and of pools all units of both."""
     case, pools = found.case, row.architecture == "disaggregated"
-    units = case.units if pools else 1  # what is repeated
+    own = case.of_architecture(row.architecture)
+    units = own["units"] if pools else 1  # what is repeated
     choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, units=units)
     choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
-    if pools:
-        choice = changed(choice, pools_gpus=units * case.unit.gpus)
     if not row.commands:
         return choice
-    decoding = decode_units(target_of(case.asked), row.prefill_units) if pools else np.nan
     each = [row.rate, row.rate_low, row.rate_high]
+    used = used_units(target_of(own), row.prefill_units) * own["unit"]["gpus"] if pools else np.nan
+    of_all, decoding = used / case.unit.gpus, decode_units(target_of(own), row.prefill_units) if pools else np.nan
+    choice = changed(choice, pools_gpus=round(used)) if pools else choice
     return changed(
         choice,
         unit_rate=record.Three(*each),
-        pools_rate=record.Three(*(units * one for one in each)) if pools else None,
+        pools_rate=record.Three(*(of_all * one for one in each)) if pools else None,
         ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
         tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
         tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,
         settings=dict(found.starts[row.architecture].plain),
         split={"prefill": row.prefill_units, "decode": decoding} if pools else None,
-        link_gb_s=row.rate * units / decoding * sent_bytes(case.asked) / 1e9 if pools else None,
+        link_gb_s=row.rate * of_all / decoding * sent_bytes(own) / 1e9 if pools else None,
         decodes=row.decodes,
     )
 

@@ -9,10 +9,11 @@ from math import isfinite
 
 from inference_math.optimiser.answers import crossover_shared_link
 from inference_math.optimiser.choice import median_row
+from inference_math.optimiser.load import decode_units, used_units
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
-from inference_math.unit.asked import NEARLY, places, sent_bytes, store_bytes, target_of
+from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
 from inference_math.unit.scope import CALIBRATED, few_of, lacking
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
 from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
@@ -153,9 +154,15 @@ def idle(name: str, kept: float) -> Part:
     return {"key": "short.idle", "name": name, "kept": kept}
 
 
-def linked(asked: Asked, rate: float, title: str, measured: bool) -> Part:
-    """Say what the link into each decode unit carries at so many requests/s of it, and whether that was measured."""
-    needs, carries = rate * sent_bytes(asked) / 1e9, asked["pool_bw"] / 1e9
+def linked(asked: Asked, rate: float, prefill: float, title: str, measured: bool) -> Part:
+    """Say what the link into each decode unit carries, and whether that was measured.
+
+    At so many requests/s of as many GPUs as a unit has, where so many units `prefill`.
+    """
+    own = of_architecture(asked, "disaggregated")
+    target, larger = target_of(own), own["unit"]["gpus"] / asked["unit"]["gpus"]
+    each = rate * larger * used_units(target, prefill) / decode_units(target, prefill)
+    needs, carries = each * sent_bytes(own) / 1e9, own["pool_bw"] / 1e9
     return {"key": "trusted.link", "needs": needs, "carries": carries, "measured": measured, "title": title}
 
 

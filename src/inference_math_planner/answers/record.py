@@ -171,6 +171,7 @@ class TriedLayout(Struct, frozen=True):
     ep: Size
     dp: Size
     pp: Size
+    prefill: Layout | None  # of a prefill unit, where it is its own
     gpus: Size
     rate: Real
     tokens_per_gpu: Real

@@ -298,7 +298,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         first, pool_bw = prefill or unit, unit.gpus * as_link("link", run.link).of(unit.gpu)
         system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
     if prefill is not None:
-        refuse_nodes(alike(unit, prefill))
+        refuse_nodes(alike("prefill", unit, prefill))
         asked["prefill"], system["budget"] = [Steps(prefill.near(work))], run.limits(prefill)[0]
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ def _planned(found: Plan, gpu: Gpu) -> Plan | None:
     if gpu == case.unit.gpu:
         return found
     try:
-        moved = replace(case, unit=case.unit.resized(gpu=gpu)).checked()
+        moved = case.resized(gpu=gpu).checked()
     except ValueError:
         return None
     return Plan.of(moved, DRAWS if len(found.pairs) > 1 else 0)

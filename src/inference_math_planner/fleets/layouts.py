@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, nan
@@ -15,20 +15,46 @@ from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
-from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_of
+from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_by
 from inference_math.optimiser.draws import interval, median
+from inference_math.optimiser.types import Solution
 from inference_math.unit import Unit
-from inference_math.unit.types import DrawnCoefficients
+from inference_math.unit.asked import NEARLY
+from inference_math.unit.types import Asked, DrawnCoefficients
 from inference_math_planner.answers.deployment import Plan, may_meet
 from inference_math_planner.answers.notes import excess
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
-from inference_math_planner.fleets.tries import TRIED, expected_cost, firsts, rates_that_fit, tried_in_a_node
+from inference_math_planner.fleets.tries import (
+    APART,
+    TOGETHER,
+    TRIED,
+    expected_cost,
+    firsts,
+    pairs_by_bound,
+    rates_that_fit,
+    together_of,
+    tried_in_a_node,
+)
 
 __all__ = ["Sized", "groups", "layouts", "meets", "search", "size"]
 
 COLUMNS = [
-    *("architecture", "layout", "tp", "ep", "dp", "pp", "gpus", "rate", "tokens_per_gpu", "low", "high", "best_in"),
+    *(
+        "architecture",
+        "layout",
+        "tp",
+        "ep",
+        "dp",
+        "pp",
+        "prefill",
+        "gpus",
+        "rate",
+        "tokens_per_gpu",
+        "low",
+        "high",
+        "best_in",
+    ),
     *("loss", "decodes", "ttft", "tpot"),
 ]
 STAGES = (2, 4, 8)  # nodes among which layers are divided, where one does not hold them
@@ -69,14 +95,17 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
 
 
 def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
-    """Return the plan of the layout that serves most of a GPU in the mean over the draws, and a table of all tried.
+    """Return the plan of the layouts that serve most of a GPU in the mean over the draws, and a table of all tried.
 
-    Units of at most `gpus` GPUs. All layouts are asked under a few draws first, and those that come near the best one
-    there under all of them; what a layout serves is what its own chosen architecture does. Columns: architecture;
-    layout, in words; tp, ep, dp, pp; gpus of a unit; rate (requests/s of a unit); tokens_per_gpu (output tokens/s) with
-    low and high, the 5 % and 95 % quantiles; best_in, the share of the draws in which it is the first; loss, how much
-    fewer tokens in the mean, as a share of the most; decodes of a unit; ttft and tpot (s). Rates are those at full
-    load, as in `plan`.
+    Units of at most `gpus` GPUs. Units that do both are laid out as serves most aggregated or in chunks, and pools,
+    each with a layout of its own, as serves most disaggregated: so each architecture of the plan is at its best. All
+    layouts are asked under a few draws first, and those that come near the best one there under all of them; of the
+    pairs for pools those that no bound excludes.
+
+    Columns: architecture; layout, in words; tp, ep, dp, pp, of pools those of a decode unit; prefill, the layout of a
+    prefill unit; gpus of a unit; rate (requests/s of a unit); tokens_per_gpu (output tokens/s) with low and high, the 5
+    % and 95 % quantiles; best_in, the share of the draws in which it is the first; loss, how much fewer tokens in the
+    mean, as a share of the most; decodes of a unit; ttft and tpot (s). Rates are those at full load, as in `plan`.
 
     Raises
     ------
@@ -88,18 +117,86 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     >>> from inference_math import SLA, Unit, Workload
     >>> from inference_math_planner import Case, search
     >>> found, tried = search(Case(Unit.of("qwen3-30b-a3b", "h100-sxm", 2), Workload(1000, 300), SLA(1.0, 0.04)), 4)
-    >>> bool(found.case.unit.tp == tried.tp[0])
+    >>> bool(found["tokens_per_gpu"] >= tried.tokens_per_gpu.max())
     True
     """
     cases = _cases(case.checked(), gpus)
-    looked = [tokens_of(one.asked, answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED])) for one in cases]
-    able = any(median(one) > 0 for one in looked)
-    plans = [Plan.of(one, DRAWS) for one in ([cases[i] for i in layouts_near(looked)] if able else [_closest(cases)])]
-    each = [tokens_of(one.case.asked, one.solved) for one in plans]
-    ranked = layouts_ranked(each, [one.case.unit.gpus for one in plans])
-    order = ranked["order"]
-    rows = [_row(plans[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order if plans[i].feasible]
-    return plans[order[0]], pd.DataFrame(rows, columns=COLUMNS)
+    few = [answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED]) for one in cases]
+    looked = [together_of(one.asked, solved) for one, solved in zip(cases, few, strict=True)]
+    near = [cases[i] for i in layouts_near(looked)] if any(median(one) > 0 for one in looked) else []
+    looks = [_Look(Plan.of(one, DRAWS), TOGETHER) for one in near]
+    looks += [_Look(Plan.of(one, DRAWS), APART) for one in best_pairs(cases, lambda _: "")]
+    if not any(one.able for one in looks):
+        return Plan.of(_closest(cases), DRAWS), pd.DataFrame(columns=COLUMNS)
+    rows = _rows(looks)
+    order = [looks[i] for i in rows.index if looks[i].able]
+    rows = rows.loc[[i for i in rows.index if looks[i].able]]
+    return _joined(_first_of(order, TOGETHER), _first_of(order, APART)), rows.reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A layout as it was tried: its plan, and the architectures that were asked of it."""
+
+    plan: Plan
+    names: list[str]
+
+    @property
+    def case(self) -> Case:
+        return self.plan.case
+
+    @property
+    def told(self) -> tuple[Asked, Solution, list[str]]:
+        """What `tries` takes of it."""
+        return self.case.asked, self.plan.solved, self.names
+
+    @property
+    def tokens(self) -> list[float]:
+        """Output tokens/s of a GPU under each draw."""
+        asked, solved = self.case.asked, self.plan.solved
+        return together_of(asked, solved) if self.names == TOGETHER else tokens_by(asked, solved, self.names[0])
+
+    @property
+    def able(self) -> bool:
+        """Whether most draws allow it."""
+        return median(self.tokens) > 0
+
+
+def _first_of(looks: Sequence[_Look], names: list[str]) -> Case | None:
+    """Return the first case of which these architectures were asked; None of none."""
+    return next((one.case for one in looks if one.names == names and one.able), None)
+
+
+def _joined(together: Case | None, apart: Case | None) -> Plan:
+    """Return the plan of units that do both, beside pools of other layouts."""
+    case = together or apart
+    assert case is not None
+    if together and apart:
+        prefill = apart.prefill or apart.unit
+        if not prefill == apart.unit == together.unit:
+            case = replace(together, prefill=prefill, decode=apart.unit, pool_units=apart.units)
+    return Plan.of(case, DRAWS)
+
+
+def best_pairs(cases: Sequence[Case], key: Callable[[Case], object]) -> list[Case]:
+    """Return cases of decode units, each with its prefill unit: for each key of them that whose pools serve most.
+
+    Of a GPU, under a few draws, in the mean. Pairs are asked in the order of what no split of them exceeds, until one
+    serves as much as the next may.
+    """
+    few = [one.pairs(DRAWS)[::LOOKED] for one in cases]
+    each = [answers.halves(one.asked, drawn) for one, drawn in zip(cases, few, strict=True)]
+    best: dict[object, tuple[float, Case]] = {}
+    for bound, p, d in pairs_by_bound(each, [one.unit.gpus for one in cases]):
+        first, pair = cases[int(p)].unit, cases[int(d)]
+        most = best[key(pair)][0] if key(pair) in best else 0.0
+        if bound <= most:
+            continue
+        pair = pair if first == pair.unit else replace(pair, prefill=first)
+        served = answers.pools_served(pair.asked, few[int(d)])
+        if served > most * NEARLY:
+            best[key(pair)] = served, pair
+    return [pair for _, pair in best.values()]
 
 
 def meets(case: Case, gpus: int = 0) -> bool:
@@ -171,9 +268,10 @@ def size(
 ) -> Sized:
     """Return the layout, and the fleet of it, that serves `rate` requests/s on the fewest GPUs, or most on those there.
 
-    Of each TP those layouts are sized that serve most at full load on as many GPUs as there are: pools of two units
-    that do not fit are none. What a layout serves at most without queues needs no simulation where another one does
-    more with them; else it is simulated whether it does better. The best is sized as `fleet` and `capacity` do.
+    Of units that do both those layouts of each TP are sized that serve most at full load on as many GPUs as there are,
+    and of pools for each TP of a decode unit the pair that does: pools that do not fit are none. What a layout serves
+    at most without queues needs no simulation where another one does more with them; else it is simulated whether it
+    does better. The best is sized as `fleet` and `capacity` do, beside the best of the other kind.
 
     Parameters
     ----------
@@ -204,38 +302,28 @@ def size(
     cases = _cases(case.checked(), gpus)
     if have is not None:
         cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
-    looks = _first([_look(one) for one in shown(cases)], have or 0)
+    looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
+    looks += [_Look(_look(one), APART) for one in best_pairs(cases, lambda one: one.unit.tp)]
+    looks = _first(looks, have or 0)
     if not looks:
         return Sized(Plan.of(_closest(cases), DRAWS), None)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
-    looks.sort(key=lambda one: expected_cost(one.solved, one.case.unit.gpus, rate or 0.0, float(have or 0)))
+    looks.sort(key=lambda one: expected_cost(*one.told, rate or 0.0, have or 0))
     costs: list[float] = []
     for one in shown(looks):
         least = min(costs, default=inf)
-        costs.append(traffic.least_of(one, asked, rate or 0.0, have or 0, least))
+        costs.append(traffic.least_of(one.plan, one.names, asked, rate or 0.0, have or 0, least))
     order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which is the best by usual queues
-    short: NoFleetError | None = None
-    for i in [order[0], *(i for i in order[1:] if costs[i] < inf)]:
-        found = Plan.of(looks[i].case, DRAWS)
-        if not found.feasible:
-            continue
-        tried = _tried(looks, costs, [i, *(k for k in order if k != i)])
-        more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
-        try:
-            sized = looks[i]  # what was simulated of it is known
-            many = traffic.capacity(sized, have, **more) if have else traffic.fleet(sized, rate or 0.0, **more)
-            return Sized(found, many, tried)
-        except NoFleetError as none:
-            short = short or none
-    return Sized(found, None, _tried(looks, costs, order), short)
-
-
-def _tried(looks: list[Plan], costs: list[float], order: list[int]) -> pd.DataFrame:
-    each = [tokens_of(one.case.asked, one.solved) for one in looks]
-    ranked = layouts_ranked(each, [one.case.unit.gpus for one in looks])
-    rows = [_row(looks[i], each[i], ranked["best_in"][i], ranked["loss"][i]) for i in order]
-    answer = [abs(costs[i]) if costs[i] < inf else nan for i in order]
-    return pd.DataFrame(rows, columns=COLUMNS).assign(answer=answer)
+    answer = [abs(one) if one < inf else nan for one in costs]
+    tried = _rows(looks).assign(answer=pd.Series(answer)).loc[order].reset_index(drop=True)
+    best = [looks[i] for i in order]
+    found = _joined(_first_of(best, TOGETHER), _first_of(best, APART))
+    more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
+    try:
+        many = traffic.capacity(found, have, **more) if have else traffic.fleet(found, rate or 0.0, **more)
+        return Sized(found, many, tried)
+    except NoFleetError as none:
+        return Sized(found, None, tried, none)
 
 
 def _look(case: Case) -> Plan:
@@ -247,26 +335,47 @@ def _look(case: Case) -> Plan:
     return Plan(case, tuple(few), answers.solve(case.asked, few))
 
 
-def _first(looks: list[Plan], have: int) -> list[Plan]:
+def _first(looks: list[_Look], have: int) -> list[_Look]:
     """Return the first few layouts of each TP, those that serve most of a GPU first, as far as there are GPUs."""
-    units = [one.case.unit for one in looks]
-    fitting = [rates_that_fit(one.solved, unit.gpus, have) for one, unit in zip(looks, units, strict=True)]
-    rates = [max((each for _, each in one), default=0.0) for one in fitting]
-    served = [rate / unit.gpus for rate, unit in zip(rates, units, strict=True)]
-    return [looks[i] for i in firsts([unit.tp for unit in units], served)]
+    found = []
+    for names in (TOGETHER, APART):
+        own = [one for one in looks if one.names == names]
+        served = [max((each for _, each in rates_that_fit(*one.told, have)), default=0.0) for one in own]
+        found += [own[i] for i in firsts([one.case.unit.tp for one in own], served)]
+    return found
 
 
-def _row(found: Plan, tokens: list[float], best_in: float, loss: float) -> dict[str, object]:
-    unit, row = found.case.unit, found.compared.iloc[0]
+def _rows(looks: Sequence[_Look]) -> pd.DataFrame:
+    """Return a row for each layout that was tried, by its place, that which serves most of a GPU first."""
+    each = [one.tokens for one in looks]
+    ranked = layouts_ranked(each, [one.case.unit.gpus for one in looks])
+    rows = [_row(one, tokens) for one, tokens in zip(looks, each, strict=True)]
+    table = pd.DataFrame(rows, columns=COLUMNS).assign(best_in=ranked["best_in"], loss=ranked["loss"])
+    return table.loc[ranked["order"]]
+
+
+def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
+    case, names = look.case, [name for name in look.plan.order if name in look.names]
+    unit, row = case.unit, look.plan.compared.set_index("architecture").loc[names[0]]
     middle, low, high = interval(0.0, tokens)
+    layout = _words(unit) if case.prefill is None else f"{_words(unit)}, prefill in {_words(case.prefill)}"
     return {
-        "architecture": found.best, "layout": _words(unit), **unit.numbers["layout"], "gpus": unit.gpus,
-        "rate": row["rate"],
-        "tokens_per_gpu": middle, "low": low, "high": high, "best_in": float(best_in), "loss": float(loss),
+        "architecture": names[0], "layout": layout, **unit.numbers["layout"],
+        "prefill": None if case.prefill is None else case.prefill.numbers["layout"], "gpus": unit.gpus,
+        "rate": row["rate"], "tokens_per_gpu": middle, "low": low, "high": high,
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],
     }  # fmt: skip
 
 
+def layout_said(tp: int, dp: int, ep: int, pp: int) -> str:
+    """Return a layout in words.
+
+    >>> layout_said(tp=1, dp=8, ep=8, pp=1)
+    'TP 1, DP 8, EP 8'
+    """
+    sizes = {"PP": pp, "DP": dp, "EP": ep}
+    return ", ".join([f"TP {tp}"] + [f"{name} {size}" for name, size in sizes.items() if size > 1])
+
+
 def _words(unit: Unit) -> str:
-    sizes = {name: getattr(unit, name) for name in ("pp", "dp", "ep")}
-    return ", ".join([f"TP {unit.tp}"] + [f"{name.upper()} {size}" for name, size in sizes.items() if size > 1])
+    return layout_said(unit.tp, unit.dp, unit.ep, unit.pp)

@@ -29,6 +29,8 @@ from inference_math.simulate.types import Admission, StepTimes, System
 from inference_math.unit.asked import (
     computed_tokens,
     fresh_share,
+    moved_by,
+    of_architecture,
     places,
     prefill_size,
     prefill_unit,
@@ -102,13 +104,6 @@ def ranks_of(unit: UnitNumbers) -> int:
     return unit["layout"]["dp"] * unit["layout"]["pp"]
 
 
-def of_units(asked: Asked, units: int) -> Asked:
-    """Return what is asked, of pools with so many units."""
-    of = asked.copy()
-    of["units"] = units
-    return of
-
-
 def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
     """Return a row with another chunk, or another split of its units."""
     other = row.copy()
@@ -118,7 +113,7 @@ def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
     return other
 
 
-def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
+def candidates(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
     """Return the architectures that fleets are made of, with their settings: all that meet the SLA at full load.
 
     And prompts whole beside decodes, wherever whole prompts before them do. At full load each step has its part of a
@@ -128,8 +123,9 @@ def candidates(asked: Asked, solved: Solution) -> dict[str, Row]:
     """
     found: dict[str, Row] = {}
     for name in ARCHITECTURES:
-        if solved["settings"][name]["rate"] > 0:
-            found[name] = seated(solved["settings"][name], min(solved["settings"][name]["batch"], places(asked)))
+        if settings[name]["rate"] > 0:
+            most = places(of_architecture(asked, name))
+            found[name] = seated(settings[name], min(settings[name]["batch"], most))
     if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
         found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
     return found
@@ -191,7 +187,7 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     chunk = row["chunk"] * ranks_of(prefill_unit(asked)) if name == "disaggregated" else row["chunk"]
     own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "disaggregated":
-        return pools_rate(target, one, own, row["prefill_units"]) * asked["units"]
+        return pools_rate(target, one, own, row["prefill_units"])
     if name == "aggregated":
         return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
     if name == "chunked":
@@ -241,13 +237,15 @@ def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pac
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked["unit"], asked["work"]
     room = BEYOND * kv_pooled(unit, work["n_in"] + work["n_out"], asked["engine"]["windows"])
-    return Pace(unit_terms(unit, found), floor_terms(unit), factors[0], factors[1], room)
+    return Pace(unit_terms(unit, moved_by(found, asked["moves"])), floor_terms(unit), factors[0], factors[1], room)
 
 
 def prefill_pace(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit of the prefill pool."""
     own = asked.copy()
     own["unit"] = prefill_unit(asked)
+    if len(asked["pools"]) > 0:
+        own["moves"] = asked["pools"][0]["prefill_moves"]
     return pace_of(own, found, factors)
 
 
@@ -472,8 +470,9 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     The smallest pools are a prefill unit, on as many GPUs as it has, and one that decodes.
     """
     sizes: list[int] = []
-    units = 1 + ceil(prefill_size(asked) - LITTLE) if name == "disaggregated" else 1
-    while units <= asked["units"]:
+    own = of_architecture(asked, name)
+    units = 1 + ceil(prefill_size(own) - LITTLE) if name == "disaggregated" else 1
+    while units <= own["units"]:
         sizes.append(units)
         units += 1 if units < ALL_TO else floor(units / 8)
     return sizes
@@ -496,8 +495,8 @@ def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     sizes = sizes_of(asked, name)
     sizes.reverse()
     for units in sizes:
-        gpus = units * asked["unit"]["gpus"]
         for row in range(host["rows"](name, units)):
+            gpus = replica_gpus(asked, name, units, row)
             alone = name != "disaggregated"  # units without pools serve as much as each of them does
             top = units * sure_top(host, name, 1, row, count) if alone else sure_top(host, name, units, row, count)
             least = cost(FULL * top, gpus, traffic, have)
@@ -519,6 +518,15 @@ def pools_of(name: str, units: int, row: int, size: float) -> list[int]:
     """
     prefill = 1 + row * max(1, floor(units / SPLITS)) if name == "disaggregated" else 0
     return [prefill, left_to_decode(units, prefill, size)]
+
+
+def replica_gpus(asked: Asked, name: str, units: int, row: int) -> int:
+    """Return the GPUs of a replica with one of the rows that are tried: units of two sizes may leave some over."""
+    own = of_architecture(asked, name)
+    if name != "disaggregated":
+        return units * own["unit"]["gpus"]
+    prefill, decode = pools_of(name, units, row, prefill_size(own))
+    return prefill * prefill_unit(own)["gpus"] + decode * own["unit"]["gpus"]
 
 
 def no_better(name: str, many: int, units: int, row: int, size: float, failed: list[list[int]]) -> bool:
@@ -545,7 +553,7 @@ def best_among(
     size = prefill_size(asked)
     for hope in hopes:
         of, which = floor(hope[1]), floor(hope[2])
-        gpus = of * asked["unit"]["gpus"]
+        gpus = replica_gpus(asked, name, of, which)
         fits = floor(have / gpus) if have > 0 else (ceil(least / gpus) - 1 if least < inf else 0)
         if hope[0] >= least or (fits > 0 and no_better(name, fits, of, which, size, failed)):
             continue
@@ -591,10 +599,11 @@ def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
 
     Minus requests/s where there are GPUs, or GPUs for the traffic: what another layout is held against.
     """
-    units, _, many, each = cheapest(asked, host, name, traffic, have, count, bar)
+    own = of_architecture(asked, name)
+    units, row, many, each = cheapest(own, host, name, traffic, have, count, bar)
     if many == 0:
         return bar
-    return -each * many if have > 0 else 1.0 * many * units * asked["unit"]["gpus"]
+    return -each * many if have > 0 else 1.0 * many * replica_gpus(own, name, units, row)
 
 
 def sure_rate(
@@ -676,12 +685,13 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
     place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
     """
-    units, row, many, sure = cheapest(asked, host, name, traffic, have, count, inf)
+    own = of_architecture(asked, name)
+    units, row, many, sure = cheapest(own, host, name, traffic, have, count, inf)
     one: Standing = {
         "name": name,
         "units": units,
         "row": row,
-        "gpus": units * asked["unit"]["gpus"],
+        "gpus": replica_gpus(own, name, units, row),
         "each": sustained(host, name, units, row, count),
         "sure": sure,
         "replicas": many,

@@ -21,11 +21,12 @@ from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.draws import median
 from inference_math.optimiser.load import decode_units
+from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.engine import Request
-from inference_math.unit.asked import sent_bytes, target_of
-from inference_math.unit.types import Row
+from inference_math.unit.asked import of_units, sent_bytes, target_of
+from inference_math.unit.types import Asked, Row, StepCosts
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
 from inference_math_planner.answers.card import card_of, fleet_sized
@@ -296,15 +297,15 @@ def _chosen(
     names = list(host.settings)
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
-    least = min(found.case.unit.gpus * (2 if name == "disaggregated" else 1) for name in names)
+    least = min(_smallest(found.case, name) for name in names)
     if have and have < least:
         raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
-    crowd = queues.crowd(fleets, rate, float(have), len(host.places), found.case.doubts)
+    crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.doubts)
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
         keeps = [idle(name, fleets[name]["idle"]) for name in names]
-        told = say(short(asked.share, len(host.places), queues.slow_places(len(host.places)) + 1, keeps))
+        told = say(short(asked.share, host.count, queues.slow_places(host.count) + 1, keeps))
         raise NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     sizes = [_size(host, fleets[name]) for name in ordered]
@@ -313,10 +314,15 @@ def _chosen(
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others), card=card)
 
 
+def _smallest(case: Case, name: str) -> int:
+    """Return the GPUs of the smallest replica of an architecture."""
+    return queues.replica_gpus(case.asked, name, queues.sizes_of(case.asked, name)[0], 0)
+
+
 def _size(host: _Host, one: Standing) -> Size:
     """Return what a card compares of an architecture's fleet."""
     name, units = one["name"], int(one["units"])
-    return fleet_sized(host.of(name, units)[0].asked, one, host.row(name, units, int(one["row"])))
+    return fleet_sized(host.of(name, units)[0], one, host.row(name, units, int(one["row"])))
 
 
 def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
@@ -324,7 +330,7 @@ def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
 
     A share below one in ten is none; limits are those of equal prompts, of which all see as much.
     """
-    count, case = len(host.places), host.case
+    count, case = host.count, host.case
     slow, share, limits = queues.slow_places(count), 0.0, [(inf, inf)]
     for name in host.settings:
         units = queues.sizes_of(case.asked, name)[0]
@@ -340,8 +346,8 @@ def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
     yield f"--ttft {looser[0]:.2g} --tpot {looser[1]:.2g}, which a replica keeps that has little to do"
 
 
-def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> float:
-    """Return what the best architecture of a plan costs, if that is less than a `bar`; else infinity.
+def least_of(found: Plan, names: Sequence[str], asked: _Asked, rate: float, have: int, bar: float) -> float:
+    """Return what the best of some architectures of a plan costs, if that is less than a `bar`; else infinity.
 
     GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`.
     """
@@ -350,8 +356,8 @@ def least_of(found: Plan, asked: _Asked, rate: float, have: int, bar: float) -> 
     except NoFleetError:
         return inf
     least, rates = bar, found.solved["rates"]
-    for name in sorted(host.settings, key=lambda name: -median(rates[name])):
-        least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), len(host.places), least)
+    for name in sorted((name for name in names if name in host.settings), key=lambda name: -median(rates[name])):
+        least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), host.count, least)
     return least if least < bar else inf
 
 
@@ -383,7 +389,7 @@ def _answer(name: str) -> Standing:
 def _standing(question: _Question, name: str) -> Standing:
     found, asked, rate, have = question
     host = _host(found, asked)
-    return queues.standing(found.case.asked, host.asked, name, rate, float(have), len(host.places))
+    return queues.standing(found.case.asked, host.asked, name, rate, float(have), host.count)
 
 
 @lru_cache(maxsize=32)
@@ -396,9 +402,8 @@ def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Ask
     """Return an architecture's part of the answer."""
     name = one["name"]
     units, replicas = int(one["units"]), int(one["replicas"])
-    case, row = host.of(name, units)[0], host.row(name, units, int(one["row"]))
+    case, plain, row = host.case, host.of(name, units)[0], host.row(name, units, int(one["row"]))
     sold = float(one["sold"])
-    plain = case.asked
     behind = 1 if name == "disaggregated" else units
     decoding = np.nan
     if name == "disaggregated":
@@ -408,8 +413,8 @@ def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Ask
         _three(one["ttft"]), _three(one["tpot"]), one["kept"],
         crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
         answers.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
-        engine_args(case, name, row), plain_settings(plain, name, row),
-        lines_for(case, name, row, behind), row,
+        engine_args(case, plain, name, row), plain_settings(plain, name, row),
+        lines_for(case, plain, name, row, behind), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * sent_bytes(plain) / decoding / 1e9,
         have=have, most_units=found.case.units,
     )  # fmt: skip
@@ -480,24 +485,34 @@ class _Asked:
 _Question = tuple[Plan, _Asked, float, int]  # the plan, what is asked of it, requests/s, GPUs that there are
 
 
+class _Side:
+    """Units that do both, or those of pools: the draws that stand for all of them, and the settings under these."""
+
+    def __init__(self, found: Plan, asked: Asked, costs: Sequence[StepCosts]) -> None:
+        self.asked, self.costs = asked, costs
+        self.places = queues.representative(asked, list(costs))
+        few = [found.pairs[i] for i in self.places]
+        self.draws: list[Draw] = [
+            {
+                "pace": queues.pace_of(asked, *drawn), "prefill": queues.prefill_pace(asked, *drawn),
+                "front": costs[i]["front"], "place": place,
+            }
+            for place, (i, drawn) in enumerate(zip(self.places, few, strict=True))
+        ]  # fmt: skip
+        self.solved = found.solved if len(few) == len(found.pairs) else answers.solve(found.case.asked, few)
+
+
 class _Host:
     """Plays replicas of a plan, and remembers what they did."""
 
     def __init__(self, found: Plan, asked: _Asked) -> None:
         # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
         self.case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
-        self._asked, self._solved = asked, found.solved
-        pairs = found.pairs
-        self.places = queues.representative(self.case.asked, self._solved["costs"])
-        costs = self._solved["costs"]
-        own = self.case.asked
-        self._draws: list[Draw] = [
-            {
-                "pace": queues.pace_of(own, *pairs[i]), "prefill": queues.prefill_pace(own, *pairs[i]),
-                "front": costs[i]["front"], "place": place,
-            }
-            for place, i in enumerate(self.places)
-        ]  # fmt: skip
+        self._asked = asked
+        apart, solved = self.case.of_architecture("disaggregated"), found.solved
+        together = _Side(found, self.case.asked, solved["costs"])
+        pools = _Side(found, apart, solved["pool_costs"]) if apart["pools"] else together
+        self._sides = {name: pools if name == "disaggregated" else together for name in ARCHITECTURES}
         self._drawn: Drawn = {
             "gaps": asked.gaps,
             "cv": asked.cv_arrivals,
@@ -506,12 +521,12 @@ class _Host:
             "share": asked.share,
         }
         # Settings are chosen under the draws that stand for all.
-        few = [pairs[i] for i in self.places]
-        chosen = self._solved if len(few) == len(pairs) else answers.solve(found.case.asked, few)
+        chosen = {name: side.solved["settings"][name] for name, side in self._sides.items()}
         self.settings = queues.candidates(self.case.asked, chosen)
         for name, row in self.settings.items():
-            if not queues.longest_fits(asked.like, queues.system_for(self.case.asked, name, row)):
+            if not queues.longest_fits(asked.like, queues.system_for(self._sides[name].asked, name, row)):
                 raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
+        self.count = len(together.places)
         self.of = cache(self._rows)
         self.asked: Host = {
             "rows": lambda name, units: len(self.of(name, units)[1]),
@@ -523,24 +538,24 @@ class _Host:
         """Return one of the rows that were tried."""
         return self.of(name, units)[1][row]
 
-    def _rows(self, name: str, units: int) -> tuple[Case, list[Row]]:
-        case = replace(self.case, units=units)
-        return case, queues.trials(case.asked, name, self.settings[name])
+    def _rows(self, name: str, units: int) -> tuple[Asked, list[Row]]:
+        own = of_units(self._sides[name].asked, units)
+        return own, queues.trials(own, name, self.settings[name])
 
     def _full(self, name: str, units: int, row: int, place: int) -> float:
-        case, rows = self.of(name, units)
-        return queues.full(case.asked, name, rows[row], self._solved["costs"][self.places[place]])
+        (own, rows), side = self.of(name, units), self._sides[name]
+        return queues.full(own, name, rows[row], side.costs[side.places[place]])
 
     def _simulated(self, name: str, units: int, row: int, place: int, rate: float, enough: float) -> list[float]:
-        case, rows = self.of(name, units)
-        system, draw = queues.system_for(case.asked, name, rows[row]), self._draws[place]
+        (own, rows), draw = self.of(name, units), self._sides[name].draws[place]
+        system = queues.system_for(own, name, rows[row])
         if not self._asked.trace:
             whose = self._asked.cv_arrivals, self._asked.traffic, self._asked.have
-            among = queues.replicas_sharing(*whose, units * case.unit.gpus, rate)
-            return queues.played(case.asked, system, draw, self._drawn, rate, among, enough)
+            among = queues.replicas_sharing(*whose, queues.replica_gpus(own, name, units, row), rate)
+            return queues.played(own, system, draw, self._drawn, rate, among, enough)
         requests = _part(self._asked.trace, rate)
-        queues.differ(case.asked, requests, self._asked.lengths, place)
-        limits = case.sla.ttft, case.sla.tpot, draw["front"]
+        queues.differ(own, requests, self._asked.lengths, place)
+        limits = own["ttft"], own["tpot"], draw["front"]
         tally = Tally(*limits, 0, len(requests), self._asked.share, enough > 0)
         return goodput(system, draw["prefill"], draw["pace"], requests, tally)
 
@@ -613,7 +628,8 @@ def as_record(
 def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
     """Return a fleet as a record has it."""
     pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
-    decoding = decode_units(target_of(replace(found.case, units=one.units).asked), prefill) if pools else 0
+    own = of_units(found.case.of_architecture(one.architecture), one.units)
+    decoding = decode_units(target_of(own), prefill) if pools else 0
     same = ("best_in", "expected_loss", "replicas", "units", "kept", "none_in")
     return changed(
         basis(found, one.architecture),

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from math import inf
 
+from inference_math.optimiser.choice import mean, tokens_by
 from inference_math.optimiser.draws import median
 from inference_math.optimiser.types import Solution
-from inference_math_planner.fleets.queues import GUESS, cost
+from inference_math.unit.types import Asked
+from inference_math_planner.fleets.queues import GUESS, cost, replica_gpus, sizes_of
 
-__all__ = ["TRIED", "expected_cost", "firsts", "rates_that_fit", "tried_in_a_node"]
+__all__ = [
+    "APART", "TOGETHER", "TRIED", "expected_cost", "firsts", "pairs_by_bound", "rates_that_fit", "together_of",
+    "tried_in_a_node",
+]  # fmt: skip
+
+TOGETHER, APART = ["aggregated", "chunked"], ["disaggregated"]  # each with the layout that is best for it
 
 TRIED = [1, 2, 4, 8, 16]  # sizes of TP and DP
 FIRST_OF_EACH = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
@@ -31,16 +38,41 @@ def tried_in_a_node(most: int, mixture: bool) -> list[dict[str, int]]:
     return found
 
 
-def rates_that_fit(solved: Solution, gpus: int, have: float) -> list[list[float]]:
-    """Return the GPUs of the smallest replica, and the requests/s of a unit at full load, of what fits, if GPUs are.
+def together_of(asked: Asked, solved: Solution) -> list[float]:
+    """Return output tokens per second of a GPU under each draw, of units that do both, in the better of both ways."""
+    best: list[float] = []
+    for name in TOGETHER:
+        own = tokens_by(asked, solved, name)
+        if len(best) == 0 or mean(own) > mean(best):
+            best = own
+    return best
 
-    `gpus` are a unit's; pools take two units.
+
+def pairs_by_bound(halves: list[list[float]], gpus: list[int]) -> list[list[float]]:
+    """Return [bound, prefill, decode] of all pairs of layouts, by their places, that which may serve most first.
+
+    `halves` are requests/s that a unit of each feeds, and takes. No split of GPUs into both pools serves more than the
+    bound, requests/s of a GPU: that of pools so large that whole units do not matter.
     """
     found: list[list[float]] = []
-    for name in solved["order"]:
-        size = 2 * gpus if name == "disaggregated" else gpus
-        if have <= 0 or size <= have:
-            found.append([size, median(solved["rates"][name])])
+    for p in range(len(halves)):
+        for d in range(len(halves)):
+            fed, taken = halves[p][0] / gpus[p], halves[d][1] / gpus[d]
+            if fed > 0 and taken > 0:
+                found.append([1 / (1 / fed + 1 / taken), p, d])
+    found.sort(key=lambda one: -one[0])
+    return found
+
+
+def rates_that_fit(asked: Asked, solved: Solution, names: list[str], have: float) -> list[list[float]]:
+    """Return the GPUs of the smallest replica, and the requests/s of a GPU at full load, of what fits, if GPUs are."""
+    found: list[list[float]] = []
+    for name in names:
+        rate = median(solved["rates"][name]) / asked["unit"]["gpus"]
+        if rate > 0:
+            size = replica_gpus(asked, name, sizes_of(asked, name)[0], 0)
+            if have <= 0 or size <= have:
+                found.append([size, rate])
     return found
 
 
@@ -55,9 +87,9 @@ def firsts(tps: list[int], rates: list[float]) -> list[int]:
     return found
 
 
-def expected_cost(solved: Solution, gpus: int, traffic: float, have: float) -> float:
+def expected_cost(asked: Asked, solved: Solution, names: list[str], traffic: float, have: float) -> float:
     """Return what a layout costs, as `queues.cost`, if queues leave as much as usual of full load within the limits."""
     least = inf
-    for size, each in rates_that_fit(solved, gpus, have):
-        least = min(least, cost(GUESS * each * size / gpus, size, traffic, have))
+    for size, each in rates_that_fit(asked, solved, names, have):
+        least = min(least, cost(GUESS * each * size, size, traffic, have))
     return least

@@ -203,9 +203,17 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
     assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
     assert power["kw"] == 2.8
     layout = {"tp": 2, "dp": 1, "ep": 1, "pp": 1}
-    sized = {"units": 8, "prefill": 3, "decode": 5, "replicas": 2, "gpus": [48.0, 32.0, 64.0], "rate": [7.0, 7.0, 7.0]}
+    sized = {
+        "name": "pools",
+        "units": 8,
+        "prefill": 3,
+        "decode": 5,
+        "replicas": 2,
+        "gpus": [48.0, 32.0, 64.0],
+        "rate": [7.0, 7.0, 7.0],
+    }
     about |= {"goal": "gpus", "never": True, "weights": "fp8"}
-    asked = {"unit": {"gpus": 2, "layout": layout}, "prefill": []}
+    asked = {"unit": {"gpus": 2, "layout": layout}, "pools": []}
     assert say(card.what(sized, asked, about)) == (
         "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs"
     )

@@ -33,10 +33,12 @@ def test_a_mixture_has_groups_with_whole_experts():
 
 def test_the_best_layout_is_the_plan():
     found, tried = search(CASE, 8)
-    again = plan(found.case.unit, CASE.work, CASE.sla)
-    assert found.case.unit.tp == tried.tp[0]
-    assert found.best == again.best == tried.architecture[0]
-    assert found["rate"] == again["rate"]
+    decode, prefill = found.case.decode, found.case.prefill
+    again = plan(decode, CASE.work, CASE.sla, prefill=prefill)
+    assert decode.tp == tried.tp[0]
+    assert prefill.tp == tried.prefill[0]["tp"]
+    assert found.best == again.best == tried.architecture[0] == "disaggregated"
+    assert found["rate"] / found.case.unit.gpus == pytest.approx(again["rate"] / decode.gpus)
     assert found["tokens_per_gpu"] == pytest.approx(tried.tokens_per_gpu[0])
     assert tried.loss.is_monotonic_increasing
     assert tried.best_in.sum() == pytest.approx(1)

@@ -17,7 +17,7 @@ from inference_math.optimiser.load import pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
-from inference_math.unit.asked import target_of
+from inference_math.unit.asked import of_units, target_of
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
@@ -40,7 +40,9 @@ def test_the_ends_of_nine_tenths_by_hand():
 
 def test_sizes_of_few_units_are_among_those_of_more():
     def of(units, prefill):
-        return {"units": units, "unit": {"gpus": 2, "drafts": 0, "accepted": 0.0}, "prefill": prefill}
+        unit = {"gpus": 2, "drafts": 0, "accepted": 0.0}
+        pools = [{"prefill": one, "decode": unit, "units": units, "decode_moves": {}} for one in prefill]
+        return {"units": units, "unit": unit, "pools": pools, "read_bw": 0.0, "pool_bw": 1.0}
 
     assert queues.sizes_of(of(4, []), "chunked") == [1, 2, 3, 4]
     assert queues.sizes_of(of(2, []), "disaggregated") == [2]
@@ -85,7 +87,7 @@ def test_the_promise_may_be_missed_in_one_draw_of_sixteen(missed, kept):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cheapest_is_that_of_all_candidates(seed):
     sizes, tops, kept = drawn_host(seed)
-    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "prefill": []}
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "pools": []}
     sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
             for one in sizes}  # fmt: skip
     for traffic in (0.3, 5.0, 37.0, 400.0):
@@ -104,7 +106,7 @@ def test_where_no_rate_is_kept_there_are_no_replicas(kept):
     """Of a size that there is: what its replica does in single draws is asked for next."""
     sizes, tops, _ = drawn_host(3)
     host = host_of(tops, dict.fromkeys(sizes, kept))
-    asked = {"units": 4, "unit": {"gpus": 2}, "prefill": []}
+    asked = {"units": 4, "unit": {"gpus": 2}, "pools": []}
     for question in ((5.0, 0.0), (0.0, 8.0)):
         units, row, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert found == [0, 0.0]
@@ -120,7 +122,7 @@ def standing(name, gpus, each):
 
 def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_same():
     host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [0.0] * 12 + [9.0] * 4})
-    asked = {"units": 2, "unit": {"gpus": 2}, "prefill": []}
+    asked = {"units": 2, "unit": {"gpus": 2}, "pools": []}
     for question in ((5.0, 0.0), (0.0, 8.0)):
         units, row, many, each = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert (units, row, many, each) == (2, 0, 0, 0.0)
@@ -148,7 +150,7 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
 def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, n_out), SLA(0.6, 0.04), units=2)
-    asked = queues.of_units(case.asked, units)
+    asked = of_units(case.asked, units)
     system = queues.system_for(asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
@@ -194,7 +196,7 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
 def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
     """However many places there are: who finishes must be replaced, a chunk in each step."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8"), Workload(500, 300), SLA(0.4, 0.06), units=2)
-    asked, one = queues.of_units(case.asked, 1), under(case)
+    asked, one = of_units(case.asked, 1), under(case)
     for row in queues.trials(asked, "chunked", Plan.of(case, 0).solved["each"]["chunked"][0]):
         chunk = row["chunk"] / 500
         assert 0 < queues.full(asked, "chunked", row, one) <= chunk / one["mixed"](0.0, chunk)
@@ -246,7 +248,7 @@ def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load
 
 def test_a_look_that_is_no_better_costs_what_there_is():
     _, tops, kept = drawn_host(1)
-    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "prefill": []}
+    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "pools": []}
     least = queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, inf)
     assert queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, least) == least
     most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
@@ -258,7 +260,7 @@ def test_other_settings_of_the_same_units_must_be_better_by_what_is_resolved():
     rows = [(1, row) for row in range(3)]
     host = host_of(dict.fromkeys(rows, [7.0] * 16), dict.fromkeys(rows, [5.05] * 16))
     host = host | {"rows": lambda name, units: 3}
-    found = queues.cheapest({"units": 1, "unit": {"gpus": 1}, "prefill": []}, host, "chunked", 0.0, 1.0, 16, inf)
+    found = queues.cheapest({"units": 1, "unit": {"gpus": 1}, "pools": []}, host, "chunked", 0.0, 1.0, 16, inf)
     assert found[:2] == (1, 0)
 
 
@@ -267,19 +269,21 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     unit, work = Unit.of("deepseek-v3", "gb300", 4), Workload(2000, 500)
     first = unit.resized(tp=1, dp=8, ep=8)
     case = Case(unit, work, SLA(2, 0.04), units=9, prefill=first)
-    asked, one = case.asked, under(case)
+    asked, one = case.of_architecture("disaggregated"), under(case)
     row = settings_row(64, 16 * 2000.0, 3)
     rows = queues.trials(asked, "disaggregated", row)
     assert [tried["prefill_units"] for tried in rows] == [1, 2, 3, 4]
     assert {tried["chunk"] for tried in rows} == {2 * 2000}  # of a group
     own = row | {"batch": rows[0]["batch"]}
     rate = pools_rate(target_of(asked), one, own, 1)  # prompts are the slower part
-    assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(9 * rate)
+    assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(rate)
+    assert queues.replica_gpus(asked, "disaggregated", 9, 2) == 3 * 8 + 3 * 4
     system = queues.system_for(asked, "disaggregated", rows[2])
     assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 3, 8)
     assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
-    found = unit.found(work)
-    pace, alone = (
-        queues.prefill_pace(of.asked, found, [1.0, 1.0, 0.0]) for of in (case, replace(case, unit=first, prefill=None))
-    )
-    assert pace.seconds(0, 0.0, 1.0, 2000, 2e6) == alone.seconds(0, 0.0, 1.0, 2000, 2e6)
+    paces = [
+        queues.prefill_pace(of.asked, of.unit.found(work), [1.0, 1.0, 0.0])
+        for of in (case, replace(case, unit=first, prefill=None))
+    ]
+    pace, alone = (one.seconds(0, 0.0, 1.0, 2000, 2e6) for one in paces)  # its links are those of its own layout
+    assert pace == pytest.approx(alone)

@@ -17,6 +17,7 @@ from inference_math.optimiser.choice import LIKELY
 from inference_math.optimiser.starts import settings
 from inference_math.simulate.engine import Request
 from inference_math.unit import Unit, asked
+from inference_math.unit.asked import of_units
 from inference_math.unit.steps import kv_sent
 from inference_math.workload import SLA, Trace, Workload
 from inference_math_planner import Arrivals, fleet, laws
@@ -124,7 +125,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
 def test_chunks_are_tried_of_no_engine_that_mixes_none():
     unit = Unit.of("qwen3-32b", "h100-sxm", tp=2, engine="sglang", drafts=3)
     found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.05), intervals=False)
-    assert set(queues.candidates(found.case.asked, found.solved)) == {"aggregated", "disaggregated"}
+    assert set(queues.candidates(found.case.asked, found.solved["settings"])) == {"aggregated", "disaggregated"}
 
 
 def test_the_choice_is_that_of_the_rule(drawn):
@@ -383,7 +384,7 @@ def test_requests_that_draft_differ_in_what_is_accepted():
 def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
-    system = queues.system_for(queues.of_units(case.asked, 1), "chunked", row_of(case, "chunked"))
+    system = queues.system_for(of_units(case.asked, 1), "chunked", row_of(case, "chunked"))
     pace = queues.pace_of(case.asked, *case.pairs(0)[0])
     draw, told = {"pace": pace, "prefill": pace, "front": 0.0, "place": 0}, []
     for sd in (0.0, 0.15):
