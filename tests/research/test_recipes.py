@@ -69,6 +69,9 @@ def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
     assert recipe_of(glm | {"drafts": "mtp"}).drafts == 3
     assert (recipe_of(hybrid).kv, recipe_of(hybrid | {"weights": "bf16"}).kv) == ("fp8", "bf16")
     assert recipe_of(hybrid | {"gpu": "h200-sxm"}).habits.looks == 1
+    for tp in (4, 8):  # AMD's scripts have no interval
+        assert recipe_of(deep | {"gpu": "mi355x", "tp": tp}).habits == Habits(alone=True, looks=1)
+    assert recipe_of(deep | {"tp": 4}).habits.looks == 10
 
 
 def test_every_row_has_a_recipe_that_runs():

@@ -139,8 +139,9 @@ def _trtllm(row: ServedRow) -> Recipe:
 def _sglang(row: ServedRow) -> Recipe:
     """A step computes prompts or decodes: no script asks for mixed chunks. Caches are in FP8 where a script says so.
 
-    dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, glm5_fp8_b200@4eca3fe,
-    glm5_fp4_b200@405c601, glm5_fp8_h200@0c82808, qwen3.5_bf16_b200@29d69fa, qwen3.5_fp8_b200@01fa35c,
+    dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, dsr1_fp8_mi355x@285b662,
+    dsr1_fp8_mi355x_mtp@ba8d7d0, dsr1_fp4_mi355x@1fc5d73, glm5_fp8_b200@4eca3fe, glm5_fp4_b200@405c601,
+    glm5_fp8_h200@0c82808, qwen3.5_bf16_b200@29d69fa, qwen3.5_fp8_b200@01fa35c,
     qwen3.5_fp4_b200@088fe66, qwen3.5_fp8_b300@5632483, qwen3.5_fp8_h200@2116fc4, and their twins on the B300.
     """
     model, gpu, eight = row["model"], row["gpu"], row["weights"] == "fp8"
@@ -148,13 +149,14 @@ def _sglang(row: ServedRow) -> Recipe:
     budget, looks, drafts, kv, cold, memory = 8192, 1, 0, "bf16", 0.0, MEMORY
     drafting = row["drafts"] == "mtp"
     if model == "deepseek-v3":
-        kv, looks, budget = "fp8", often, 32_768 if eight and row["tp"] != 4 else 16_384
+        # No script of AMD's GPUs says how often to look: in each step.
+        kv, looks, budget = "fp8", 1 if gpu == "mi355x" else often, 32_768 if eight and row["tp"] != 4 else 16_384
         # The client of 2025 sent one prompt before the clock began, today's two for each user.
         cold = COLD if row["weights"] == "nvfp4" and row["version"] == "" else 0.0
         if drafting:
             budget, drafts = 16_384, 2
         elif eight and row["tp"] == 4:
-            budget, looks, memory = 8192, 10, 0.95
+            budget, looks, memory = 8192, min(looks, 10), 0.95
     elif model == "glm-5" and gpu != "h200-sxm":
         kv, budget, looks = "fp8", 32_768, 1 if eight else 10
     elif model == "qwen3.5-397b-a17b":
