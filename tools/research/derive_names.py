@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -160,31 +161,34 @@ def unquantised(model: Model) -> Model:
 
 def needed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields without which a configuration would be read as another model, or not at all."""
-    left, meant = dict(config), Model.from_config(config, "one")
-    for field in sorted(left, key=lambda field: -len(json.dumps(left[field]))):  # lists by layer go first
-        value = left.pop(field)
+    meant = Model.from_config(config, "one")
+
+    def same(part: Any) -> bool:
         try:
-            spared = replace(Model.from_config(left, "one"), context=meant.context) == meant
+            return replace(Model.from_config(part, "one"), context=meant.context) == meant
         except ValueError:
-            spared = False
-        if not spared:
-            left[field] = needed_inside(left, field, value, meant)
-    return {field: left[field] for field in config if field in left}
+            return False
+
+    found: dict[str, Any] = trimmed(config, same)
+    return found
 
 
-def needed_inside(left: Mapping[str, Any], field: str, value: Any, meant: Model) -> Any:
-    """Return the part of a field that says as much: a quantisation's lists of modules are long."""
-    if field != "quantization_config":
+def trimmed(value: Any, same: Callable[[Any], bool]) -> Any:
+    """Return the part of an object that is the `same`: lists by layer go first, and what is in objects likewise."""
+    if not isinstance(value, Mapping):
         return value
-    short = {"quant_method": value.get("quant_method")}
-    try:
-        return (
-            short
-            if replace(Model.from_config({**left, field: short}, "one"), context=meant.context) == meant
-            else value
-        )
-    except ValueError:
-        return value
+    kept = dict(value)
+    for field in sorted(kept, key=lambda field: -len(json.dumps(value[field]))):
+        without = {name: inner for name, inner in kept.items() if name != field}
+        if same(without):
+            kept = without
+        else:
+            kept[field] = trimmed(kept[field], partial(_same_with, kept, field, same))
+    return kept
+
+
+def _same_with(others: Mapping[str, Any], field: str, same: Callable[[Any], bool], inner: Any) -> bool:
+    return same({**others, field: inner})
 
 
 def of_aiconfigurator(wheel: Path) -> Iterator[Named]:

@@ -111,7 +111,7 @@ class Model:
         ------
         ValueError
             Naming file and field: missing or bad fields, an unknown `model_type`, and what is not
-            modelled: encoders, compressed or block-sparse attention, other quantisations.
+            modelled: encoders, layers that share a KV cache, other quantisations.
         """
         if isinstance(config, Mapping):
             content, file = config, "config"

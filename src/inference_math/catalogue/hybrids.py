@@ -220,9 +220,7 @@ def _deepseek_v4(config: Config) -> list[Pair]:
     sizes = Compressed(*map(config.whole, ("q_lora_rank", "o_lora_rank", "head_dim", "o_groups", "sliding_window")))
     config.refuse(sizes.head % 128 != 0, "head_dim", "must be a multiple of 128")
     index = Index(*map(config.whole, ("index_topk", "index_n_heads", "index_head_dim")))
-    by_ratio = {
-        ratio: compressed(d_model, heads, sizes, ratio, index if ratio == 4 else None) for ratio in set(ratios)
-    }
+    by_ratio = {ratio: compressed(d_model, heads, sizes, ratio, index if ratio == 4 else None) for ratio in set(ratios)}
     shared = config.whole("n_shared_experts", low=0) * config.whole("moe_intermediate_size")
     routed = _routed(config, "n_routed_experts", "moe_intermediate_size", shared)
     return [(by_ratio[ratio], routed) for ratio in ratios]
@@ -350,9 +348,10 @@ def _kimi_linear(config: Config) -> list[Pair]:
     sound = isinstance(full, list) and set(full) <= set(range(1, count + 1))
     linear.refuse(not sound, "full_attn_layers", f"must be a list of layers from 1 to {count}")
     heads, head = linear.whole("num_heads"), linear.whole("head_dim")
+    whole = linear.flag("use_full_rank_gate", False)
     delta = delta_net(
-        d_model, key_heads=heads, key=head, value_heads=heads, value=head, rank=head,
-        kernel=linear.whole("short_conv_kernel_size"), whole_gate=linear.flag("use_full_rank_gate", False),
+        d_model, key_heads=heads, key=head, value_heads=heads, value=head, ranks=(head, 0 if whole else head),
+        kernel=linear.whole("short_conv_kernel_size"),
     )  # fmt: skip
     sizes = Latent(
         config.whole("q_lora_rank", 0, low=0),

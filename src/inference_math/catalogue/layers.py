@@ -217,13 +217,7 @@ def compressed(d_model: int, heads: int, sizes: Compressed, ratio: int, index: I
 
 
 def latent(
-    d_model: int,
-    heads: int,
-    sizes: Latent,
-    index: Index | None = None,
-    *,
-    indexed: bool = True,
-    gated: bool = False,
+    d_model: int, heads: int, sizes: Latent, index: Index | None = None, *, indexed: bool = True, gated: bool = False
 ) -> Attention:
     """Return latent attention (MLA): one latent and one rotated key for all heads.
 
@@ -257,17 +251,17 @@ def delta_net(
     value_heads: int,
     value: int,
     kernel: int,
-    rank: int = 0,
-    whole_gate: bool = False,
+    ranks: tuple[int, int] = (0, 0),
 ) -> Attention:
     """Return a gated delta rule (linear attention): a matrix of key times value for each value head, nothing else.
 
-    Its gates are one of the output, as wide as the values, and one of the decay for each head; with a `rank` both are
-    as wide as they can be, each through so few values (Kimi Delta Attention), that of the output not with `whole_gate`.
+    Its gates are one of the decay for each head, and one of the output, as wide as the values. With `ranks` each goes
+    through so few values, and that of the decay is as wide as the keys (Kimi Delta Attention); 0: it does not.
     """
     keys, values = key_heads * key, value_heads * value
-    output = rank * (d_model + values) if rank and not whole_gate else d_model * values
-    gates = output + (rank * (d_model + keys) if rank else d_model * value_heads)
+    decay, output = ranks
+    gates = decay * (d_model + keys) if decay else d_model * value_heads
+    gates += output * (d_model + values) if output else d_model * values
     params = d_model * (2 * keys + values + value_heads) + gates + values * d_model
     state = value_heads * key * value + (kernel - 1) * (2 * keys + values)
     return Attention("state", params, (), state, float(keys + values), float(keys))
