@@ -29,6 +29,8 @@ PUBLISHED = {
     "granite-4.0-h-micro": (3.19, 3.19), "LFM2-1.2B": (1.17, 1.17), "LFM2-8B-A1B": (8.3, 1.5),
     "Kimi-Linear-48B-A3B": (49.1, 3), "ERNIE-4.5-21B-A3B": (21.8, 3), "ERNIE-4.5-300B-A47B": (300, 47),
     "ERNIE-4.5-0.3B": (0.36, 0.36), "Hunyuan-A13B-Instruct": (80.4, 13), "Hunyuan-7B-Instruct": (7.5, 7.5),
+    "DeepSeek-V4-Flash": (284, 13), "Kimi-K3": (2800, 104), "MiniMax-M3": (428, 23), "Mistral-Small-4-119B": (119, 6.5),
+    "Qwen3-Next-80B-A3B": (80, 3.5),
 }  # fmt: skip
 # Bytes of a token's KV cache in BF16, all windows open: layers that cache, times keys and values of all KV heads, or
 # the latent and its rotated key.
@@ -37,7 +39,8 @@ CACHED = {
     "Kimi-K2.5": 61 * 576, "Step-3.5-Flash": 45 * 2 * 8 * 128, "Falcon-H1-7B": 44 * 2 * 2 * 128,
     "granite-4.0-h-small": 4 * 2 * 8 * 128, "granite-4.0-h-micro": 4 * 2 * 8 * 64, "LFM2-1.2B": 6 * 2 * 8 * 64,
     "LFM2-8B-A1B": 6 * 2 * 8 * 64, "Kimi-Linear-48B-A3B": 7 * 576, "ERNIE-4.5-21B-A3B": 28 * 2 * 4 * 128,
-    "ERNIE-4.5-300B-A47B": 54 * 2 * 8 * 128, "Hunyuan-A13B-Instruct": 32 * 2 * 8 * 128,
+    "ERNIE-4.5-300B-A47B": 54 * 2 * 8 * 128, "Hunyuan-A13B-Instruct": 32 * 2 * 8 * 128, "Kimi-K3": 24 * 576,
+    "Mistral-Small-4-119B": 36 * (256 + 64), "MiniMax-M3": 60 * 2 * 4 * 128 + 57 * 128,
 }  # fmt: skip
 # Values of the states that a request holds: matrices, and the last tokens of convolutions.
 STATES = {
@@ -45,6 +48,7 @@ STATES = {
     "granite-4.0-h-small": 36 * (128 * 64 * 128 + 3 * (128 * 64 + 2 * 128)),
     "LFM2-1.2B": 10 * 2 * 2048,
     "Kimi-Linear-48B-A3B": 20 * (32 * 128 * 128 + 3 * 3 * 32 * 128),
+    "Kimi-K3": 69 * (96 * 128 * 128 + 3 * 3 * 96 * 128),
 }
 NAMED = {
     "gpt-oss-120b": (116.8, 5.1), "gpt-oss-20b": (20.9, 3.6), "qwen3-235b-a22b": (235, 22),
@@ -62,12 +66,14 @@ def counts(of: Model) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_parameters_are_those_published(name: str) -> None:
-    total, active = counts(Model.from_config(CONFIGS[name]))
+    read = Model.from_config(CONFIGS[name])
+    total, active = counts(read)
     assert total == pytest.approx(PUBLISHED[name][0], rel=0.012)
-    # Some count the embedding among what a token uses, some leave it out.
+    # Some count embedding and head among what a token uses, some leave them out.
     head = CONFIGS[name].get("text_config", CONFIGS[name])
     embedding = head["hidden_size"] * head["vocab_size"] / 1e9
-    assert PUBLISHED[name][1] * 0.93 - embedding <= active <= PUBLISHED[name][1] * 1.07 + embedding
+    assert PUBLISHED[name][1] * 0.93 - embedding <= active
+    assert read.n_params / 1e9 <= PUBLISHED[name][1] * 1.07
 
 
 @pytest.mark.parametrize("name", CACHED)
@@ -78,6 +84,42 @@ def test_the_cache_of_a_token_is_that_of_the_layers_that_cache(name: str) -> Non
 @pytest.mark.parametrize("name", STATES)
 def test_states_are_those_of_the_layers_that_hold_one(name: str) -> None:
     assert Model.from_config(CONFIGS[name]).state_values == STATES[name]
+
+
+def test_compressed_entries_take_what_vllm_says() -> None:
+    """DeepSeek-V4-Pro: 9.62 GiB for 2^20 tokens in BF16, 8.7 times less than V3.2, both with keys of the index in BF16.
+
+    Here these have a byte for each of 128 values and four for their scale. One for each of four tokens in 30 layers.
+    """
+    tokens, shorter = 2**20, 2 * 128 - (128 + 4)
+    pro = Model.from_config(CONFIGS["DeepSeek-V4-Pro"]).kv_bytes(tokens, "bf16") + 30 * tokens / 4 * shorter
+    before = Model.from_config(CONFIGS["DeepSeek-V3.2"]).kv_bytes(tokens, "bf16") + 61 * tokens * shorter
+    assert pro / 2**30 == pytest.approx(9.62, abs=0.005)
+    assert before / pro == pytest.approx(8.7, abs=0.05)
+
+
+def test_deepseek_v4_pro_has_as_many_elements_as_its_repository_lists() -> None:
+    """862 billion: two experts' weights of four bits in one, a scale for each 32, and 62 layers, one of which drafts.
+
+    That layer has attention and a shared expert, too, half a billion: left out.
+    """
+    pro = Model.from_config(CONFIGS["DeepSeek-V4-Pro"])
+    experts, others = pro.routed_params * 62 / 61, pro.n_params_total - pro.routed_params + pro.vocab_params
+    assert (experts / 2 + experts / 32 + others) / 1e9 == pytest.approx(862, rel=0.002)
+    assert round(counts(pro)[0] / 1e3, 1) == 1.6
+    assert (pro.n_params + pro.lm_head_params) / 1e9 == pytest.approx(49, rel=0.01)
+
+
+def test_what_an_index_chooses_can_be_read_and_more_is_kept() -> None:
+    """MiniMax-M3 reads 16 blocks of 128 of a long request, DeepSeek-V4-Flash 512 entries of four tokens."""
+    for name, reach in (("MiniMax-M3", 16 * 128), ("DeepSeek-V4-Flash", 512 * 4)):
+        caches = Model.from_config(CONFIGS[name]).caches
+        (found,) = [cache for cache in caches if cache.reach == reach]
+        assert not found.evicts
+        assert found.kept
+        assert [cache.reach for cache in caches if not cache.kept] == [0]  # the index's keys, of which all are seen
+    keys = 57 * 2 * 128  # in BF16, whatever the cache is in
+    assert Model.from_config(CONFIGS["MiniMax-M3"]).kv_token("fp8") == 60 * 2 * 4 * 128 + keys
 
 
 def test_step_has_more_heads_in_its_windows() -> None:
@@ -96,7 +138,14 @@ def test_step_has_more_heads_in_its_windows() -> None:
         ("Hunyuan-A13B-Instruct", {"moe_topk": [8, 4]}, "moe_topk = .*: not modelled: layers that differ"),
         ("ERNIE-4.5-21B-A3B", {"moe_layer_interval": 2}, "moe_layer_interval = 2: not modelled: other than 1"),
         ("ERNIE-4.5-21B-A3B", {"moe_layer_end_index": 20}, "moe_layer_end_index = 20: not modelled"),
-        ("Kimi-Linear-48B-A3B", {"mla_use_output_gate": True}, "mla_use_output_gate = True: not modelled"),
+        ("MiniMax-M3", {"attention_output_gate": True}, "attention_output_gate = True: not modelled"),
+        ("MiniMax-M3", {"sparse_attention_config": 3}, "sparse_attention_config = 3: must be an object"),
+        ("DeepSeek-V4-Flash", {"compress_ratios": [0, 16] * 22}, "compress_ratios = .*: not modelled: 16"),
+        ("DeepSeek-V4-Flash", {"compress_ratios": None}, "compress_ratios is missing"),
+        ("DeepSeek-V4-Flash", {"head_dim": 192}, "head_dim = 192: must be a multiple of 128"),
+        ("DeepSeek-V4-Flash", {"kv_source_layer_ids": [0, 1]}, "kv_source_layer_ids = .*: not modelled: layers that"),
+        ("gemma-4-E4B", {}, "num_kv_shared_layers = 18: not modelled: layers that share a KV cache"),
+        ("Qwen3.8-Flash-Next", {}, "'qwen3_8_flash_next_text' is not known. .*indexer_budget = 2048: not modelled"),
         ("Kimi-Linear-48B-A3B", {"linear_attn_config": {}}, "full_attn_layers = None: must be a list of layers"),
         ("Falcon-H1-7B", {"attn_layer_indices": [3]}, "attn_layer_indices = .*: not modelled"),
         ("Falcon-H1-7B", {"mamba_d_ssm": 4096}, "mamba_d_ssm = 4096: must be 24 heads of 128"),
@@ -160,6 +209,8 @@ def test_a_longer_request_holds_more_but_never_more_a_token(name: str, lengths: 
         ("Qwen3.6-35B-A3B-NVFP4", "nvfp4", {"ffn", "experts"}, "fp8"),
         ("DeepSeek-V3.2", "fp8", set(), "bf16"),
         ("Qwen3.5-27B", "bf16", set(), "bf16"),
+        ("DeepSeek-V4-Flash", "mxfp4", {"experts"}, "fp8"),
+        ("Kimi-K3", "mxfp4", {"experts"}, "bf16"),
     ],
 )
 def test_the_checkpoint_s_precision_is_read(name: str, stored: str, fine: set[str], coarse: str) -> None:
@@ -172,6 +223,7 @@ def test_four_bits_are_those_of_the_checkpoint() -> None:
     assert (kimi.stored, kimi.precisions("int4")) == ("int4", {"attention": "bf16", "ffn": "bf16", "experts": "int4"})
     assert kimi.weight_bytes("int4") == pytest.approx(595e9, rel=0.01)  # the checkpoint has 595 GB
     assert model("gpt-oss-120b").weight_bytes("mxfp4") == pytest.approx(65.2e9, rel=0.01)  # and 65.2 GB
+    assert model("kimi-k3").weight_bytes("mxfp4") == pytest.approx(1.56e12, rel=0.005)  # and 1.56 TB
     assert model("llama-3-70b").precisions("nvfp4") == dict.fromkeys(("attention", "ffn", "experts"), "nvfp4")
     assert set(model("deepseek-v3").precisions("fp8").values()) == {"fp8"}
 
@@ -251,8 +303,25 @@ def test_layers_by_hand() -> None:
     assert not any(cache.evicts for cache in chosen.caches)  # whatever is out of reach may be chosen later
     state = layers.delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
     assert state.state == 4 * 8 * 16 + 3 * (2 * 16 + 64)
-    low = layers.delta_net(64, key_heads=2, key=8, value_heads=2, value=8, kernel=4, rank=8)
+    low = layers.delta_net(64, key_heads=2, key=8, value_heads=2, value=8, kernel=4, ranks=(8, 8))
     assert low.params == 64 * 16 * 4 + 2 * (64 * 8 + 8 * 16) + 64 * 2
+    gate = layers.delta_net(64, key_heads=2, key=8, value_heads=2, value=8, kernel=4, ranks=(8, 0))
+    assert gate.params - low.params == 64 * 16 - (64 * 8 + 8 * 16)
+    sizes = layers.Latent(0, 16, nope=8, rope=4, v_head=8)
+    assert layers.latent(64, 4, sizes, gated=True).params - whole.params == 64 * 4 * 8
+    index = layers.Index(top_k=32, heads=2, head=8)
+    blocks = layers.chosen(64, layers.Heads(4, 2, 16), index)
+    assert blocks.params == 64 * 16 * (4 + 2 + 2 + 4) + 64 * (2 * 8 + 8)
+    assert [cache.reach for cache in blocks.caches] == [32, 0]
+    small = layers.Compressed(q_lora=32, o_lora=8, head=16, groups=2, window=10)
+    plain = 64 * (32 + 16) + 32 * 4 * 16 + 4 * 16 * 8 + 2 * 8 * 64
+    assert layers.compressed(64, 4, small, 0).params == plain
+    far = layers.compressed(64, 4, small, 8)
+    assert (far.params, far.caches[1].kept) == (plain + 2 * 64 * 16, 16 / 8)
+    near = layers.compressed(64, 4, small, 4, index)
+    assert near.params == plain + 2 * 64 * 2 * 16 + 2 * 64 * 2 * 8 + 32 * 2 * 8 + 64 * 2
+    assert [(cache.reach, cache.evicts) for cache in near.caches] == [(10, True), (32 * 4, False), (0, False)]
+    assert near.caches[1].decode_flops == 4 * 4 * 16 / 4  # heads, score and sum, values, an entry for four tokens
     assert layers.short_conv(64, 3) == layers.Attention("state", 4 * 64 * 64, (), 2 * 64, 128.0, 64.0)
     both = layers.parallel(layers.grouped(64, layers.Heads(4, 2, 16)), low)
     assert (both.params, both.state, len(both.caches)) == (64 * 16 * 12 + low.params, low.state, 1)

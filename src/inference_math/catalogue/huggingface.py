@@ -82,6 +82,7 @@ _UNIFORM = {
     "glm4_moe_lite": _DEEPSEEK,
     "kimi_k2": _DEEPSEEK,
     "kimi_k25": _DEEPSEEK,
+    "mistral4": _DEEPSEEK,
 }  # fmt: skip
 FAMILIES = (*_UNIFORM, *HYBRIDS)
 _LAYERS = re.compile("attn|attention|window|conv|ssm|mamba|linear|index|recurrent|compress|gate|expert|layer")
@@ -99,6 +100,10 @@ _SPECIAL = {
     "compress_ratios": "compressed attention",
     "sparse_attention_config": "block-sparse attention",
     "index_topk": "sparse attention",
+    "indexer_budget": "sparse attention",
+    "kv_source_layer_ids": "layers that share a KV cache",
+    "engram_layer_ids": "embeddings of several tokens",
+    "ngram_size": "embeddings of several tokens",
     "attention_chunk_size": "chunked attention",
     "block_configs": "layers that differ from each other",
     "num_kv_shared_layers": "layers that share a KV cache",

@@ -9,11 +9,14 @@ from typing import Any
 
 from inference_math.catalogue.layers import (
     Attention,
+    Compressed,
     Ffn,
     Heads,
     Index,
     Latent,
     Layer,
+    chosen,
+    compressed,
     delta_net,
     grouped,
     latent,
@@ -62,13 +65,14 @@ class Hybrid:
         }
         if self.attention == "mla":
             rope = config.whole("qk_rope_head_dim")
+            nope = nope or config.whole("head_dim") - rope  # DeepSeek-V4 has one vector for all, part of it rotated
             sizes |= {
                 "head_size": nope + rope,
-                "kv_lora": config.whole("kv_lora_rank"),
+                "kv_lora": config.whole("kv_lora_rank", nope),
                 "qk_nope": nope,
                 "qk_rope": rope,
                 "q_lora": config.whole("q_lora_rank", 0, low=0),
-                "v_head": config.whole("v_head_dim"),
+                "v_head": config.whole("v_head_dim", nope + rope),
             }
         if ffn is not None:
             sizes |= {
@@ -102,6 +106,7 @@ def _routed(config: Config, experts: str, width: str, shared: int = 0, active: s
         config.whole(active),
         config.whole(width),
         shared_width=shared,
+        inner=config.whole("routed_expert_hidden_size", 0, low=0),
     )
 
 
@@ -205,6 +210,43 @@ def _sparse_latent(config: Config) -> list[Pair]:
     return [(by_kind[kind], dense if i < dense_first else routed) for i, kind in enumerate(kinds)]
 
 
+def _deepseek_v4(config: Config) -> list[Pair]:
+    """DeepSeek V4: a window in each layer, beside it compressed entries, of those of four tokens an index chooses.
+
+    The streams of its residual, and what mixes them, are not counted.
+    """
+    count, d_model, heads = map(config.whole, ("num_hidden_layers", "hidden_size", "num_attention_heads"))
+    ratios = config.kinds("compress_ratios", count, (0, 4, 128))
+    sizes = Compressed(*map(config.whole, ("q_lora_rank", "o_lora_rank", "head_dim", "o_groups", "sliding_window")))
+    config.refuse(sizes.head % 128 != 0, "head_dim", "must be a multiple of 128")
+    index = Index(*map(config.whole, ("index_topk", "index_n_heads", "index_head_dim")))
+    by_ratio = {ratio: compressed(d_model, heads, sizes, ratio, index if ratio == 4 else None) for ratio in set(ratios)}
+    shared = config.whole("n_shared_experts", low=0) * config.whole("moe_intermediate_size")
+    routed = _routed(config, "n_routed_experts", "moe_intermediate_size", shared)
+    return [(by_ratio[ratio], routed) for ratio in ratios]
+
+
+def _minimax_m3(config: Config) -> list[Pair]:
+    """MiniMax M3: full attention first, then blocks that an index chooses; the first layers dense."""
+    config.refuse(config.flag("attention_output_gate", False), "attention_output_gate", "not modelled")
+    count, d_model = config.whole("num_hidden_layers"), config.whole("hidden_size")
+    said = config.get("sparse_attention_config")
+    config.refuse(not isinstance(said, Mapping), "sparse_attention_config", "must be an object")
+    sparse = Config(said, config.file)
+    kinds = sparse.kinds("sparse_attention_freq", count, (0, 1))
+    silent = sparse.kinds("sparse_disable_index_value", count, (0, 1))
+    sparse.refuse(silent != kinds, "sparse_disable_index_value", "not modelled: an index with values")
+    blocks, block = map(sparse.whole, ("sparse_topk_blocks", "sparse_block_size"))
+    index = Index(blocks * block, sparse.whole("sparse_num_index_heads"), sparse.whole("sparse_index_dim"))
+    heads = Heads(*map(config.whole, ("num_attention_heads", "num_key_value_heads", "head_dim")))
+    by_kind = {0: grouped(d_model, heads), 1: chosen(d_model, heads, index)}
+    shared = config.whole("n_shared_experts", low=0) * config.whole("shared_intermediate_size")
+    routed = _routed(config, "num_local_experts", "intermediate_size", shared)
+    dense = plain_ffn(d_model, config.whole("dense_intermediate_size"))
+    routes = config.kinds("moe_layer_freq", count, (0, 1))
+    return [(by_kind[kind], routed if r else dense) for kind, r in zip(kinds, routes, strict=True)]
+
+
 def _mimo_v2(config: Config) -> list[Pair]:
     """MiMo-V2: windows with heads of their own, values smaller than keys."""
     count = config.whole("num_hidden_layers")
@@ -294,27 +336,29 @@ def _lfm2(config: Config) -> list[Pair]:
 
 
 def _kimi_linear(config: Config) -> list[Pair]:
-    """Kimi Linear: a delta rule with gates for each channel, and some layers latent attention."""
-    for field in ("attn_res_block_size", "mla_use_output_gate", "routed_expert_hidden_size"):
-        config.refuse(bool(config.get(field)), field, "not modelled")
+    """Kimi Linear: a delta rule with gates for each channel, and some layers latent attention; Kimi K3.
+
+    That has in each layer a vector more, for attention over the layers before (`attn_res_block_size`): not counted.
+    """
     config.refuse(config.get("moe_layer_freq", 1) != 1, "moe_layer_freq", "not modelled: other than 1")
     said = config.get("linear_attn_config")
     config.refuse(not isinstance(said, Mapping), "linear_attn_config", "must be an object")
     linear, count, d_model = Config(said, config.file), config.whole("num_hidden_layers"), config.whole("hidden_size")
-    linear.refuse(bool(linear.get("use_full_rank_gate")), "use_full_rank_gate", "not modelled")
     full = linear.get("full_attn_layers")
     sound = isinstance(full, list) and set(full) <= set(range(1, count + 1))
     linear.refuse(not sound, "full_attn_layers", f"must be a list of layers from 1 to {count}")
     heads, head = linear.whole("num_heads"), linear.whole("head_dim")
+    whole = linear.flag("use_full_rank_gate", False)
     delta = delta_net(
-        d_model, key_heads=heads, key=head, value_heads=heads, value=head, rank=head,
+        d_model, key_heads=heads, key=head, value_heads=heads, value=head, ranks=(head, 0 if whole else head),
         kernel=linear.whole("short_conv_kernel_size"),
     )  # fmt: skip
     sizes = Latent(
         config.whole("q_lora_rank", 0, low=0),
         *map(config.whole, ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")),
     )
-    attends = latent(d_model, config.whole("num_attention_heads"), sizes)
+    gated = config.flag("mla_use_output_gate", False)
+    attends = latent(d_model, config.whole("num_attention_heads"), sizes, gated=gated)
     shared = config.whole("num_shared_experts", low=0) * config.whole("moe_intermediate_size")
     routed = _routed(config, "num_experts", "moe_intermediate_size", shared, "num_experts_per_token")
     dense, dense_first = (
@@ -393,6 +437,9 @@ HYBRIDS = {
     "qwen3_5_text": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),
     "qwen3_5_moe_text": Hybrid(_qwen_next, ("layer_types", "full_attention_interval")),
     "deepseek_v32": Hybrid(_sparse_latent, ("index_topk", "layer_types"), "mla"),
+    "deepseek_v4": Hybrid(_deepseek_v4, ("index_topk", "compress_ratios", "sliding_window"), "mla"),
+    "minimax_m3": Hybrid(_minimax_m3, ("sparse_attention_config",)),
+    "minimax_m3_vl": Hybrid(_minimax_m3, ("sparse_attention_config",)),
     "glm_moe_dsa": Hybrid(_sparse_latent, ("index_topk", "layer_types"), "mla"),
     "mimo_v2_flash": Hybrid(_mimo_v2, ("hybrid_layer_pattern", "sliding_window", "attention_chunk_size")),
     "olmo3": Hybrid(_olmo3, ("layer_types", "sliding_window")),

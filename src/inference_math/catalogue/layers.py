@@ -12,11 +12,14 @@ from typing import NamedTuple
 __all__ = [
     "Attention",
     "Cache",
+    "Compressed",
     "Ffn",
     "Heads",
     "Index",
     "Latent",
     "Layer",
+    "chosen",
+    "compressed",
     "delta_net",
     "grouped",
     "latent",
@@ -145,6 +148,16 @@ class Index(NamedTuple):
     head: int
 
 
+class Compressed(NamedTuple):
+    """Sizes of compressed attention: of the latents of queries and outputs, of a head, of outputs' groups, a window."""
+
+    q_lora: int
+    o_lora: int
+    head: int
+    groups: int
+    window: int
+
+
 def grouped(
     d_model: int, of: Heads, *, reach: int = 0, aligned: bool = False, gated: bool = False, shared_kv: bool = False
 ) -> Attention:
@@ -163,17 +176,59 @@ def grouped(
     return Attention(kind, params, (cache,), 0, float(width), float(values))
 
 
-def latent(d_model: int, heads: int, sizes: Latent, index: Index | None = None, *, indexed: bool = True) -> Attention:
+def chosen(d_model: int, of: Heads, index: Index) -> Attention:
+    """Return grouped queries that see only what an index chooses, in blocks, each for the heads of its group (MSA).
+
+    The index has one key for all groups, in BF16, and one head of queries for each, which GPUs share like the groups.
+    """
+    found = grouped(d_model, of)
+    looks = index.heads * index.head
+    keys = Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=2.0 * index.head, least=2.0 * index.head)
+    caches = (replace(found.caches[0], reach=index.top_k), keys)
+    return replace(found, params=found.params + d_model * (looks + index.head), caches=caches)
+
+
+def compressed(d_model: int, heads: int, sizes: Compressed, ratio: int, index: Index | None = None) -> Attention:
+    """Return attention to a window, and beside it to all before in entries of `ratio` tokens (CSA, HCA); 0: none.
+
+    Keys and values are one vector for all heads. With an `index` a token sees only the entries that it chooses. A cache
+    counts by tokens here, of which each is one of `ratio` of an entry. What waits to be compressed is left out.
+    """
+    q_lora, o_lora, head, groups, window = sizes
+    query, pair = heads * head, 4.0 * head  # FLOP of a head for each entry: its score, its share of the sum
+    params = d_model * (q_lora + head) + q_lora * query + query * o_lora + groups * o_lora * d_model
+    near = Cache(head, 1, float(query), query * 4.0, window, evicts=True, least=FILLED * pair)
+    if not ratio:
+        return Attention("window", params, (near,), 0, float(query), float(head))
+    wide = 2 if index else 1  # entries that are chosen overlap, each of two parts
+    params += 2 * d_model * wide * head
+    far = Cache(head // ratio, 1, query / ratio, heads * pair / ratio, least=FILLED * pair / ratio)
+    if not index:
+        return Attention("compressed", params, (near, far), 0, float(query), float(head))
+    looks = index.heads * index.head
+    params += 2 * d_model * wide * index.head + q_lora * looks + d_model * index.heads
+    # As in `latent`, keys in FP8 with a scale, multiplied at twice the rate.
+    keys = Cache(
+        0, 1, looks / 2 / ratio, 2 * looks / ratio, own_bytes=(index.head + 4) / ratio, prompt=looks / ratio,
+        least=looks / ratio,
+    )  # fmt: skip
+    far = replace(far, reach=index.top_k * ratio)
+    return Attention("compressed", params, (near, far, keys), 0, float(query), float(head))
+
+
+def latent(
+    d_model: int, heads: int, sizes: Latent, index: Index | None = None, *, indexed: bool = True, gated: bool = False
+) -> Attention:
     """Return latent attention (MLA): one latent and one rotated key for all heads.
 
     With an `index` a token sees only those others that it chooses (sparse attention): prompts, too, attend to latents
     then, by kernels that fill up the heads of a GPU to `FILLED`, and each GPU looks through the whole index, in FP8. A
-    layer that is not `indexed` takes the choice of another.
+    layer that is not `indexed` takes the choice of another. `gated` adds an output gate as wide as the values.
     """
     q_lora, kv_lora, nope, rope, v_head = sizes
     query = heads * (nope + rope)
     params = d_model * (q_lora + kv_lora + rope) + (q_lora or d_model) * query + kv_lora * heads * (nope + v_head)
-    params += heads * v_head * d_model
+    params += heads * v_head * d_model * (2 if gated else 1)
     each = 2.0 * (2 * kv_lora + rope)  # of a head in the latent space
     width, decode = heads * (nope + rope + v_head) / 2, heads * each
     found = Cache(kv_lora + rope, 1, width, decode)
@@ -189,15 +244,24 @@ def latent(d_model: int, heads: int, sizes: Latent, index: Index | None = None, 
 
 
 def delta_net(
-    d_model: int, *, key_heads: int, key: int, value_heads: int, value: int, kernel: int, rank: int = 0
+    d_model: int,
+    *,
+    key_heads: int,
+    key: int,
+    value_heads: int,
+    value: int,
+    kernel: int,
+    ranks: tuple[int, int] = (0, 0),
 ) -> Attention:
     """Return a gated delta rule (linear attention): a matrix of key times value for each value head, nothing else.
 
-    Its gates are one of the output, as wide as the values, and one of the decay for each head; with a `rank` both are
-    as wide as they can be, each through so few values (Kimi Delta Attention).
+    Its gates are one of the decay for each head, and one of the output, as wide as the values. With `ranks` each goes
+    through so few values, and that of the decay is as wide as the keys (Kimi Delta Attention); 0: it does not.
     """
     keys, values = key_heads * key, value_heads * value
-    gates = rank * (2 * d_model + keys + values) if rank else d_model * (values + value_heads)
+    decay, output = ranks
+    gates = decay * (d_model + keys) if decay else d_model * value_heads
+    gates += output * (d_model + values) if output else d_model * values
     params = d_model * (2 * keys + values + value_heads) + gates + values * d_model
     state = value_heads * key * value + (kernel - 1) * (2 * keys + values)
     return Attention("state", params, (), state, float(keys + values), float(keys))

@@ -8,7 +8,7 @@ __all__ = ["meant", "near", "plain_name"]
 BESIDE = [
     "instruct", "chat", "it", "hf", "base", "thinking", "reasoning", "plus", "preview", "python", "deduped", "sft",
     "dpo", "meta", "nvidia", "bf16", "fp8", "nvfp4", "awq", "gptq", "int4", "static", "pertensor", "1124", "2407",
-    "2411", "2507",
+    "2411", "2507", "2512",
 ]  # fmt: skip
 ALIKE = 0.4  # of the pairs of letters of two names: less is another name
 

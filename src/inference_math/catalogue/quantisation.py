@@ -15,8 +15,8 @@ _TYPES = ("auto", "bfloat16", "float16", "half", "float32", "float", "float64", 
 # Families whose publishers' own FP8 checkpoints have a scale for each block of 128 x 128 weights (weight_block_size).
 # FP8 of any other has one for a tensor, or for each of its rows.
 _IN_BLOCKS = (
-    "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm_moe_dsa", "minimax_m2", "mimo_v2_flash", "qwen3_moe",
-    "qwen3_vl_moe_text", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text",
+    "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2", "kimi_k25", "glm_moe_dsa", "minimax_m2", "mimo_v2_flash",
+    "qwen3_moe", "qwen3_vl_moe_text", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text",
 )  # fmt: skip
 _ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP4": "mxfp4", "W4A16_AWQ": "int4"}
 
@@ -37,6 +37,8 @@ def stored(config: Config) -> dict[str, object]:
     if precision is None:
         named = said.get("quant_algo") or said.get("quant_method")
         raise ValueError(f"{config.file}: quantization_config = {named!r:.80}: not modelled: this quantisation")
+    if config.get("expert_dtype", said.get("expert_dtype")) == "fp4" and precision == "fp8":  # DeepSeek V4
+        return {"stored": "mxfp4", "fine": ("experts",), "coarse": "fp8"}
     if precision in ("bf16", "fp8"):
         return {"stored": precision}
     return {"stored": precision, **_groups(said)}

@@ -11,6 +11,7 @@ from inference_math.evidence.checks import as_whole
 __all__ = ["Config"]
 
 _DEEPEST = 10_000  # layers
+_OF_THE_WHOLE = ("model_type", "tie_word_embeddings", "quantization_config")  # where the language part says nothing
 _LARGEST = 2**40  # of any size in a configuration: far above all there are
 
 
@@ -27,9 +28,7 @@ class Config:
         for part in ("text_config", "llm_config", "language_config"):
             inner = content.get(part)
             if isinstance(inner, Mapping):
-                kept = {
-                    name: content[name] for name in ("tie_word_embeddings", "quantization_config") if name in content
-                }
+                kept = {name: content[name] for name in _OF_THE_WHOLE if name in content}
                 return cls({**kept, **{name: value for name, value in inner.items() if value is not None}}, file)
         return cls(content, file)
 

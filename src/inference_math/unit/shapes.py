@@ -67,13 +67,13 @@ def shape_of(model: Model, tp: int) -> Shape:
         "fine": {name: model.precisions(name) for name in PRECISIONS},
         "caches": [
             {
-                "values": layer.count * cache.kept, "own_bytes": layer.count * cache.own_bytes,
-                "copies": max(1.0, tp / cache.heads), "pair_flops": 4 * layer.count * cache.width,
-                "prompt_flops": layer.count * (cache.prompt or 4 * cache.width),
-                "least_flops": layer.count * cache.least, "decode_flops": layer.count * cache.decode_flops,
+                "values": layers * cache.kept, "own_bytes": layers * cache.own_bytes,
+                "copies": max(1.0, tp / cache.heads), "pair_flops": 4 * layers * cache.width,
+                "prompt_flops": layers * (cache.prompt or 4 * cache.width),
+                "least_flops": layers * cache.least, "decode_flops": layers * cache.decode_flops,
                 "reach": cache.reach, "evicts": cache.evicts, "aligned": cache.aligned,
             }
-            for layer in model.layers for cache in layer.attention.caches
+            for cache, layers in model.caches.items()
         ],
         "state_bytes": STATE_BYTES * model.state_values,
         "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
@@ -103,7 +103,7 @@ def operators_of(model: Model) -> Operators:
     the router.
     """
     latent = model.attention == "mla"
-    sparse = latent and any(cache.reach for layer in model.layers for cache in layer.attention.caches)
+    sparse = latent and any(cache.reach for cache in model.caches)
     projections = 0 if sparse else 5 if latent else 2
     products, mixed = 0, 0
     for layer in model.layers:

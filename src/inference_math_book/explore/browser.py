@@ -30,7 +30,7 @@ from inference_math.unit.front import moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, known_comparisons, known_errors, levels
 from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
-from inference_math_book.explore.packing import OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
+from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
 from inference_math_planner import laws
 from inference_math_planner.answers import notes
@@ -295,6 +295,11 @@ def sentences() -> dict[str, str]:
     return {key: text for key, text in templates().items() if f'"{key.partition(".")[0]}.' in source}
 
 
+def _short(value: float) -> float:
+    """Return a number, whether something is so as 1 or 0."""
+    return int(value) if isinstance(value, bool) else value
+
+
 def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
     """Return a model as a row for `unpacked`; which precision its groups have is a place in `fines`, which may grow."""
     by_tp = {tp: shape_of(model, tp) for tp in SHARED_BY if model.n_heads % tp == 0}
@@ -302,17 +307,16 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
     operators = operators_of(model)
     if shape["fine"] not in fines:
         fines.append(shape["fine"])
-    caches = [layer_cache for layer in model.layers for layer_cache in layer.attention.caches]
     rows = [
-        [cache.heads if name == "copies" else values[name] for name in OF_A_CACHE]
-        for cache, values in zip(caches, shape["caches"], strict=True)
+        [cache.heads if name == "copies" else _short(values[name]) for name in OF_A_CACHE]
+        for cache, values in zip(model.caches, shape["caches"], strict=True)
     ]
     told = [
         operators["heads"],
         operators["products"],
         operators["mixed"],
         fines.index(shape["fine"]),
-        operators["blocks"],
+        _short(operators["blocks"] == BLOCKS),
     ]
     moved = [by_tp[tp]["layer_bytes"] if tp in by_tp else 0 for tp in SHARED_BY]
     sizes = [shape[name] for name in OF_A_SHAPE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["OF_A_CACHE", "OF_A_SHAPE", "OF_A_TOKEN", "SHARED_BY", "unpacked"]
+__all__ = ["BLOCKS", "OF_A_CACHE", "OF_A_SHAPE", "OF_A_TOKEN", "SHARED_BY", "unpacked"]
 
 SHARED_BY = [1, 2, 4, 8]  # GPUs that share a matrix, as the page offers them
 OF_A_SHAPE = [
@@ -16,6 +16,7 @@ OF_A_CACHE = [
     "aligned",
 ]  # fmt: skip
 OF_A_TOKEN = ["attention", "ffn", "experts"]
+BLOCKS = "fp8 blocks"
 
 
 def unpacked(name: str, row: list[Any], fines: list[Any]) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def unpacked(name: str, row: list[Any], fines: list[Any]) -> dict[str, Any]:
                 caches.append(cache)
             by_tp[str(SHARED_BY[k])] = {"caches": caches, "layer_bytes": row[6][k]}
     operators = {"name": name, "kind": row[0], "heads": row[3][0], "products": row[3][1], "mixed": row[3][2]}
-    operators["blocks"] = row[3][4]
+    operators["blocks"] = BLOCKS if row[3][4] > 0 else "fp8"
     return {
         "kind": row[0], "stored": row[1], "context": row[2], "operators": operators, "shape": shape, "tp": by_tp,
     }  # fmt: skip
