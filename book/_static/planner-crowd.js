@@ -43,14 +43,14 @@ window.inferenceMathCrowd = (() => {
     // Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
     const asked = { ...planned, work: { ...planned.work, cv: math.geometric_cv(planned.work.n_out) } };
     // Units that do both, or those of pools: the draws that stand for all of them, and the settings under these.
-    const side = (asked_, costs) => {
+    const side = (asked_, costs, handover) => {
       const places = math.representative(asked_, costs);
-      const draws = places.map((i, place) => ({ pace: math.pace_of(asked_, ...drawn[i]), prefill: math.prefill_pace(asked_, ...drawn[i]), front: costs[i].front, place }));
+      const draws = places.map((i, place) => ({ pace: math.pace_of(asked_, ...drawn[i]), prefill: math.prefill_pace(asked_, ...drawn[i]), front: costs[i].front + handover, place }));
       const { settings } = places.length === drawn.length ? solved : math.solve(planned, places.map((i) => drawn[i]));
       return { asked: asked_, places, draws, settings, costs };
     };
-    const together = side(asked, solved.costs);
-    const apart = asked.pools.length ? side(math.of_architecture(asked, "disaggregated"), solved.pool_costs) : together;
+    const together = side(asked, solved.costs, 0);
+    const apart = side(math.of_architecture(asked, "disaggregated"), solved.pool_costs, asked.handover);
     const sideOf = (name) => (name === "disaggregated" ? apart : together);
     const of = remembered((name, units) => math.of_units(sideOf(name).asked, units));
     const candidates = math.candidates(asked, Object.fromEntries(solved.order.map((name) => [name, sideOf(name).settings[name]])));

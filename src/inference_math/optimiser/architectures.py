@@ -86,7 +86,8 @@ def compare(
         "n_in": n_in, "steps": float(numbers.n_out), "step": tpot, "sharing": 1.0, "ttft": ttft, "quantile": share,
         "places": int(places), "room": min(places, MOST_TOGETHER),
         "together": prompts_together(float(numbers.kv_capacity), n_in, numbers.groups),
-        "fresh": 1.0, "units": pool, "prefill_gpus": 1.0, "share": 1.0, "sent": numbers.sent, "mixes": True,
+        "fresh": 1.0, "units": pool, "prefill_gpus": 1.0, "share": 1.0, "handover": 0.0,
+        "sent": numbers.sent, "mixes": True,
     }  # fmt: skip
     costs: StepCosts = {
         "t_w": float(numbers.t_w), "ttft_1": float(numbers.ttft_1), "cache_read": float(numbers.cache_read),

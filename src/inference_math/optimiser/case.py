@@ -19,7 +19,7 @@ from inference_math.optimiser.doubt import doubts
 from inference_math.optimiser.starts import page_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import crowded, of_architecture, scattered_over
-from inference_math.unit.front import Front
+from inference_math.unit.front import Front, handover
 from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.rates import acceleration
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Pools, StepCosts
@@ -101,7 +101,7 @@ class Case:
             "unit": self.unit.numbers, "pools": self._pools, "moves": {},
             "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
             "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
-            "front": self.fronted.seconds, "front_sd": self.fronted.sd,
+            "front": self.fronted.seconds, "front_sd": self.fronted.sd, "handover": handover().seconds,
             "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
             "watts": self.unit.gpu.tdp or 0.0,
             "doubts": self.doubts, "sessions": self.sessions, "context": self.unit.model.context or 0,

@@ -259,7 +259,7 @@ def prompts_held(target: Target, drawn: list[StepCosts]) -> int:
 
     Together they share the weight read; but they wait for each other.
     """
-    limit = target["ttft"]
+    limit = target["ttft"] - target["handover"]
     most = held_by_most([most_prompts(one["prefill"], target["together"], limit - one["front"]) for one in drawn])
 
     def fed(k: int) -> float:

@@ -62,7 +62,7 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
     rate = pools_rate(target, one, row, prefill)
     decodes = in_flight(step, batch, steps, rate / decode_units(target, prefill))
     gap = step(decodes, 0.0)
-    first = front + one["prefill"](0.0, chunk / n_in)
+    first = front + target["handover"] + one["prefill"](0.0, chunk / n_in)
     each = target["share"] * rate / used_units(target, prefill)
     return done(target, row, each, decodes, first, gap, gap + target["sent"] / (steps - 1))
 
@@ -131,5 +131,5 @@ def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
         if quantile > 0:
             gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
     else:
-        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), one["prefill"](0.0, prompts)
+        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), target["handover"] + one["prefill"](0.0, prompts)
     return max(gap / target["step"], (one["front"] + first) / target["ttft"])

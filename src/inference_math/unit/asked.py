@@ -77,6 +77,7 @@ def target_of(asked: Asked) -> Target:
         "units": asked["units"],
         "prefill_gpus": prefill_size(asked),
         "share": 1.0,
+        "handover": asked["handover"],
         "sent": sent_bytes(asked) / asked["pool_bw"],
         "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
     }

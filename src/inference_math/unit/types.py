@@ -289,6 +289,7 @@ class Asked(TypedDict):
     tpot: float
     front: float  # seconds of each TTFT that no step takes
     front_sd: float  # of its logarithm
+    handover: float  # seconds that a TTFT of pools has beside
     quantile: float
     units: int
     doubts: dict[str, list[float]]  # of each architecture beside aggregated serving; see `optimiser.doubt`
@@ -318,6 +319,7 @@ class Target(TypedDict):
     units: int
     prefill_gpus: float  # of a unit that only prefills, over those of a unit that decodes
     share: float  # GPUs of a unit that rates are told of, over those of a unit of this architecture
+    handover: float  # seconds that a TTFT of pools has beside its front and its steps
     sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
     mixes: bool  # whether chunks are computed beside decodes
 

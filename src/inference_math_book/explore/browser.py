@@ -26,7 +26,7 @@ from inference_math.optimiser.choice import LOOKED
 from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
-from inference_math.unit.front import moves
+from inference_math.unit.front import handover, moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, known_comparisons, known_errors, levels
 from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
@@ -261,6 +261,7 @@ def data() -> dict[str, Any]:
         "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
+        "handover": handover().seconds,
         "idle": queues.IDLE,
         "looked": LOOKED,
         "normals": _normals(),

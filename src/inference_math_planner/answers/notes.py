@@ -174,7 +174,7 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> Part:
         return {"key": "hindered.drafts"}
     if step(1.0, 0.0) > tpot:
         return over("TPOT", step(1.0, 0.0) / target["sharing"], asked["tpot"])
-    alone = step(0.0, 1.0)
+    alone = step(0.0, 1.0) + (target["handover"] if name == "disaggregated" else 0.0)
     if alone > ttft:
         return over("TTFT", each["front"] + alone, asked["ttft"])
     if name == "chunked":

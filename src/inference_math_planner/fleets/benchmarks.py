@@ -23,6 +23,7 @@ from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.front import handover
 from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
     CADENCES,
@@ -288,6 +289,8 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     True
     """
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
+    if front is None and run.pools is not None:  # who measured a front measured it of these pools
+        known = replace(known, seconds=known.seconds + handover().seconds)
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
     habits = admission_of(habits_of(unit.engine, run.chunked))
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])

@@ -488,18 +488,22 @@ _Question = tuple[Plan, _Asked, float, int]  # the plan, what is asked of it, re
 class _Side:
     """Units that do both, or those of pools: the draws that stand for all of them, and the settings under these."""
 
-    def __init__(self, found: Plan, asked: Asked, costs: Sequence[StepCosts]) -> None:
+    def __init__(self, found: Plan, asked: Asked, costs: Sequence[StepCosts], handover: float) -> None:
         self.asked, self.costs = asked, costs
         self.places = queues.representative(asked, list(costs))
         few = [found.pairs[i] for i in self.places]
         self.draws: list[Draw] = [
             {
                 "pace": queues.pace_of(asked, *drawn), "prefill": queues.prefill_pace(asked, *drawn),
-                "front": costs[i]["front"], "place": place,
+                "front": costs[i]["front"] + handover, "place": place,
             }
             for place, (i, drawn) in enumerate(zip(self.places, few, strict=True))
         ]  # fmt: skip
-        self.solved = found.solved if len(few) == len(found.pairs) else answers.solve(found.case.asked, few)
+
+
+def _solved(found: Plan, places: Sequence[int]) -> Solution:
+    """Return what is decided under a few of a plan's draws."""
+    return answers.solve(found.case.asked, [found.pairs[i] for i in places])
 
 
 class _Host:
@@ -510,8 +514,8 @@ class _Host:
         self.case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
         self._asked = asked
         apart, solved = self.case.of_architecture("disaggregated"), found.solved
-        together = _Side(found, self.case.asked, solved["costs"])
-        pools = _Side(found, apart, solved["pool_costs"]) if apart["pools"] else together
+        together = _Side(found, self.case.asked, solved["costs"], 0.0)
+        pools = _Side(found, apart, solved["pool_costs"], apart["handover"])
         self._sides = {name: pools if name == "disaggregated" else together for name in ARCHITECTURES}
         self._drawn: Drawn = {
             "gaps": asked.gaps,
@@ -521,7 +525,8 @@ class _Host:
             "share": asked.share,
         }
         # Settings are chosen under the draws that stand for all.
-        chosen = {name: side.solved["settings"][name] for name, side in self._sides.items()}
+        of = cache(lambda places: found.solved if len(places) == len(found.pairs) else _solved(found, places))
+        chosen = {name: of(tuple(side.places))["settings"][name] for name, side in self._sides.items()}
         self.settings = queues.candidates(self.case.asked, chosen)
         for name, row in self.settings.items():
             if not queues.longest_fits(asked.like, queues.system_for(self._sides[name].asked, name, row)):
