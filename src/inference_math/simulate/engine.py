@@ -387,7 +387,7 @@ class Engine:
         self._paused = 0  # steps in which nobody decoded: a cadence counts them, too
         self._begun = -EVER  # the step with which prompts were let in last
         self._drained = True  # whether it took all that waited
-        self._planned = 0  # of those who wait, who had room when the last step began: an engine that plans ahead has them
+        self._planned = 0  # of those who wait, who had room when the last step began, where steps are planned ahead
 
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""

@@ -28,7 +28,8 @@ class Sent:
     """Users in a closed loop whose requests need a time of their own to arrive."""
 
     def __init__(self, sizes, users, delays):
-        self._left = [(Request(i, 0.0, *size, 0), delay) for i, (size, delay) in enumerate(zip(sizes, delays))][::-1]
+        requests = [Request(number, 0.0, *size, 0) for number, size in enumerate(sizes)]
+        self._left = list(zip(requests, delays, strict=True))[::-1]
         self._users = users
 
     def first(self):
