@@ -195,7 +195,7 @@ SEEN = {
 
 @pytest.mark.parametrize("asked", SEEN, ids=str)
 def test_a_wave_of_equal_answers_takes_the_steps_of_vllm(asked):
-    """Planned ahead, a place that is left is there for the step after the next, and an engine run dry keeps its plan."""
+    """Planned ahead, a place that is left is for the step after the next, and an engine run dry keeps its plan."""
     places, ahead, way = asked
     scheduler = Chunked(100, max_batch=places, habits=Habits(ahead=ahead))
     run = benchmark(Workload(40, 12), COST, concurrency=5, requests=20, scheduler=scheduler, front=way, log=True)
