@@ -112,8 +112,8 @@ laboratory: .venv-lab/.ready  ## the laws on a running vLLM, at most 20 minutes,
 lab-quick: .venv-lab/.ready  ## the same in about two minutes: to see that it runs, too short to judge a law
 	@.venv-lab/bin/python -m inference_math_bench.lab --quick --out "$(LAB_OUT)"
 
-test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: checks counts, not seconds
-	@.venv-lab/bin/python -m pytest tests/bench/lab/test_vllm.py
+test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: counts, not seconds; our steps against vLLM's
+	@.venv-lab/bin/python -m pytest tests/bench/lab/test_vllm.py tests/bench/lab/test_core.py
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py

@@ -179,6 +179,33 @@ def test_a_step_that_is_planned_ahead_has_nobody_who_came_since_the_one_before_b
     assert run[1][1] - run[0][1] == pytest.approx(0.01 + 1e-4, rel=0.05)  # one step more
 
 
+# What vLLM 0.32.0's own scheduler did (`inference_math_bench.lab.core`): 20 prompts of 40 tokens and answers of 12 by
+# five users, 100 tokens a step, `COST`. By places, whether it plans ahead, and seconds of a request's way: all steps,
+# the mean TTFT, and of the first steps with prompts number, decodes and prompt tokens.
+SEEN = {
+    (100, False, 0.005): (53, 0.0341, [(0, 0, 100), (1, 2, 98), (2, 4, 2), (13, 1, 80), (14, 2, 80), (15, 4, 40)]),
+    (100, False, 0.015): (56, 0.0458, [(0, 0, 100), (1, 2, 98), (2, 4, 2), (14, 0, 80), (15, 2, 98), (16, 4, 22)]),
+    (100, True, 0.005): (56, 0.0428, [(0, 0, 100), (1, 2, 98), (2, 4, 2), (14, 0, 80), (15, 2, 80), (16, 4, 40)]),
+    (100, True, 0.015): (59, 0.0525, [(0, 0, 100), (1, 2, 98), (2, 4, 2), (14, 0, 80), (16, 2, 98), (17, 4, 22)]),
+    (3, False, 0.005): (84, 0.1004, [(0, 0, 100), (1, 2, 20), (12, 1, 80), (13, 2, 40), (24, 1, 80), (25, 2, 40)]),
+    (3, True, 0.005): (90, 0.1159, [(0, 0, 100), (1, 2, 20), (13, 0, 80), (14, 2, 40), (26, 0, 80), (27, 2, 40)]),
+    (3, True, 0.015): (90, 0.1174, [(0, 0, 100), (1, 2, 20), (13, 0, 80), (15, 2, 40), (26, 1, 80), (28, 2, 40)]),
+}
+
+
+@pytest.mark.parametrize("asked", SEEN, ids=str)
+def test_a_wave_of_equal_answers_takes_the_steps_of_vllm(asked):
+    """Planned ahead, a place that is left is for the step after the next, and an engine run dry keeps its plan."""
+    places, ahead, way = asked
+    scheduler = Chunked(100, max_batch=places, habits=Habits(ahead=ahead))
+    run = benchmark(Workload(40, 12), COST, concurrency=5, requests=20, scheduler=scheduler, front=way, log=True)
+    steps, ttft, begun = SEEN[asked]
+    with_prompts = run.log[run.log.tokens > 0].reset_index()[["index", "decodes", "tokens"]]
+    assert [tuple(row) for row in with_prompts.to_numpy().tolist()[:6]] == begun
+    assert len(run.log) == steps
+    assert run.requests.ttft.mean() == pytest.approx(ttft, abs=1e-4)
+
+
 def test_ranks_step_together_as_long_as_the_one_with_the_most_prompts_takes():
     """Two prompts on two ranks take as long as one on each; two on one of them as long as two."""
     trace = arriving(0.0, 0.0, 0.0)

@@ -86,6 +86,20 @@ class Room:
         """Tell whether there is room for `request` now, and for so many tokens `beside` that others will add."""
         return self.places >= 1 and self.tokens + TINY >= self._first(request) + (beside if self.grows else 0)
 
+    def holds(self, requests: deque[Request], beside: float) -> int:
+        """Return how many of some requests there is room for together, the first of them first; `beside` as in `fits`.
+
+        A place that somebody leaves later is no room.
+        """
+        places, tokens, count = self.places, self.tokens + TINY - (beside if self.grows else 0), 0
+        for request in requests:
+            places -= 1
+            tokens -= self._first(request)
+            if places < 0 or tokens < 0:
+                break
+            count += 1
+        return count
+
     def take(self, request: Request) -> None:
         """Reserve the room of `request`."""
         self.places -= 1
@@ -287,6 +301,10 @@ class Batch:
         """Tell whether there is room for a request beside what the next step adds."""
         return self.room.fits(request, self._giving)
 
+    def holds(self, requests: deque[Request]) -> int:
+        """Return how many of some requests there is room for together beside what the next step adds."""
+        return self.room.holds(requests, self._giving)
+
     def fits_at_once(self, request: Request) -> bool:
         """Tell the same of a request that decodes from the next step on: alone it may always."""
         return self.room.fits(request, self._giving + self._given(request) if self.size > 0 else 0.0)
@@ -369,7 +387,7 @@ class Engine:
         self._paused = 0  # steps in which nobody decoded: a cadence counts them, too
         self._begun = -EVER  # the step with which prompts were let in last
         self._drained = True  # whether it took all that waited
-        self._known = 0  # of those who wait, who were there when the last step began
+        self._planned = 0  # of those who wait, who had room when the last step began, where steps are planned ahead
 
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""
@@ -387,11 +405,14 @@ class Engine:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
         away = self._preempt() if batch.short() else 0
-        planned = self._known if self._admission["ahead"] and batch.size + self._prompts > 0 else len(waiting)
+        ahead = self._admission["ahead"]
+        # Without a step to run and one that is planned, the next one is planned now.
+        busy = batch.size + self._prompts + self._planned > 0
+        planned = self._planned if ahead and busy else len(waiting)
         while planned > 0 and away == 0 and batch.fits(waiting[0]):
             self._admit(waiting.popleft())
             planned -= 1
-        self._known = len(waiting)
+        self._planned = batch.holds(waiting) if ahead else 0
         if self.computes():
             self.mix()
         else:

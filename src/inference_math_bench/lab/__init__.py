@@ -6,5 +6,6 @@ inference-math-bench`` beside a vLLM for the machine.
 
 What is asked of an engine is in `engines`, the users and the bare steps in `drive`, the experiments in `experiments`,
 their order in `session`, what is written down in `record`. Those need no vLLM: they run on `engines.Played`, too, which
-plays any cost of a step, so that a wrong law can be planted. `vllm` and `store` need vLLM.
+plays any cost of a step, so that a wrong law can be planted. `vllm_engine`, `store` and `core` need vLLM. The last one
+runs its scheduler without a model, on a clock that is told, for the simulator to be held against.
 """
