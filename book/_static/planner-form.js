@@ -146,7 +146,7 @@
     return decode ? { prefill: laidLike(given, prefill), decode: laidLike(given, decode) } : null;
   };
   // The coefficients of another layout over those of a set-up, where they differ, as `case.moves`.
-  const moved = (given, other) => {
+  const movesOf = (given, other) => {
     const [own, theirs] = [coefficients(given), coefficients(other)];
     return Object.fromEntries(Object.keys(own).filter((name) => own[name] !== theirs[name]).map((name) => [name, theirs[name] / own[name]]));
   };
@@ -154,7 +154,7 @@
     const pooled = pooledOf(given);
     if (!pooled) return [];
     const [prefill, decode] = [unitOf(pooled.prefill), unitOf(pooled.decode)];
-    return [{ prefill, decode, units: unitsOf(given, decode), prefill_moves: moved(given, pooled.prefill), decode_moves: moved(given, pooled.decode) }];
+    return [{ prefill, decode, units: unitsOf(given, decode), prefill_moves: movesOf(given, pooled.prefill), decode_moves: movesOf(given, pooled.decode) }];
   };
 
   // The question as `optimiser.answers` takes it, of one layout; an Error says what is wrong with it.

@@ -23,11 +23,15 @@ window.inferenceMathPictures = (() => {
   let first;
   const answered = new Promise((resolve) => { first = resolve; }); // there is nothing to draw before
   const holders = [...document.querySelectorAll(".planner-picture")];
-  const stepRows = (asked, terms, row, best) => {
-    const { work } = asked;
+  const stepRows = (asked, coefficients, row, best) => {
+    const { work, pools } = asked;
+    const own = math.of_architecture(asked, best);
+    const bare = math.unit_terms(own.unit, math.moved_by(coefficients, own.moves));
+    const apart = best === "disaggregated" && pools.length > 0; // prompts are on units of another layout
+    const filled = apart ? math.unit_terms(math.prefill_unit(own), math.moved_by(coefficients, pools[0].prefill_moves)) : bare;
     const context = work.n_in + work.n_out * (1 + work.cv ** 2) / 2;
     const cached = math.stored_tokens(work.n_in, work.alpha);
-    const one = (what, decodes, prompts) => {
+    const one = (what, terms, decodes, prompts) => {
       const [weights, matrices, ...rest] = math.parts(terms, math.spans_of(terms, context, work.n_in - cached, cached, Math.min), decodes, prompts, Math.max, Math.min);
       return [Math.hypot(weights, matrices), ...rest].map((seconds, order) => (
         { what, order, part: order ? data.parts[order + 1] : "weights and matrices", ms: 1000 * seconds }));
@@ -35,7 +39,7 @@ window.inferenceMathPictures = (() => {
     const share_ = best === "chunked" ? row.chunk / work.n_in : 1;
     const decodes = best === "disaggregated" ? 0 : row.batch;
     const names = [`${digits(Math.round(row.batch))} decodes`, best === "chunked" ? "with its chunk" : (decodes ? "with a prompt" : "a prompt alone")];
-    return [...one(names[0], row.batch, 0), ...one(names[1], decodes, share_)];
+    return [...one(names[0], bare, row.batch, 0), ...one(names[1], filled, decodes, share_)];
   };
   const speedRows = function* ({ asked, drawn, best }) {
     const scale = asked.work.n_out / asked.unit.gpus;
@@ -66,7 +70,7 @@ window.inferenceMathPictures = (() => {
       swung.push(math.swing_of(asked, drawn, name));
     }
     swung.sort((a, b) => b.swing - a.swing);
-    Object.assign(rowsOf, { step: stepRows(asked, math.unit_terms(asked.unit, coefficients), row, best), speeds: yield* speedRows(found) });
+    Object.assign(rowsOf, { step: stepRows(asked, coefficients, row, best), speeds: yield* speedRows(found) });
     document.getElementById("planner-pictures").hidden = false;
     first();
     holders.forEach(({ dataset }) => redraw(dataset.name));

@@ -227,7 +227,7 @@ PICTURED = """name => {
 
 
 def test_pictures_show_the_plan(page):
-    complete(page)
+    set_to(page)
     for holder in page.locator(".planner-picture").all():
         holder.scroll_into_view_if_needed()
     page.wait_for_function("document.querySelectorAll('.planner-picture[data-drawn=true]').length === 2")

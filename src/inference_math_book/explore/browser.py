@@ -42,7 +42,7 @@ from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import SHARED, chances
-from inference_math_planner.fleets.tries import APART, TOGETHER
+from inference_math_planner.fleets.tries import IN_POOLS, TOGETHER
 
 __all__ = ["PRINTED_MODULES", "data", "packed", "script", "sentences"]
 
@@ -254,7 +254,7 @@ def data() -> dict[str, Any]:
         "levels": levels(),
         "kernels": _kernels(),
         "together": TOGETHER,
-        "apart": APART,
+        "apart": IN_POOLS,
         "budget": Habit.budget,
         "cadences": bench.CADENCES,
         "engines": dict(engines()),

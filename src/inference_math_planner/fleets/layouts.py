@@ -26,7 +26,7 @@ from inference_math_planner.answers.notes import excess
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
 from inference_math_planner.fleets.tries import (
-    APART,
+    IN_POOLS,
     TOGETHER,
     TRIED,
     expected_cost,
@@ -125,13 +125,13 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     looked = [together_of(one.asked, solved) for one, solved in zip(cases, few, strict=True)]
     near = [cases[i] for i in layouts_near(looked)] if any(median(one) > 0 for one in looked) else []
     looks = [_Look(Plan.of(one, DRAWS), TOGETHER) for one in near]
-    looks += [_Look(Plan.of(one, DRAWS), APART) for one in best_pairs(cases, lambda _: "")]
+    looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in best_pairs(cases, lambda _: "")]
     if not any(one.able for one in looks):
         return Plan.of(_closest(cases), DRAWS), pd.DataFrame(columns=COLUMNS)
     rows = _rows(looks)
     order = [looks[i] for i in rows.index if looks[i].able]
     rows = rows.loc[[i for i in rows.index if looks[i].able]]
-    return _joined(_first_of(order, TOGETHER), _first_of(order, APART)), rows.reset_index(drop=True)
+    return _joined(_first_of(order, TOGETHER), _first_of(order, IN_POOLS)), rows.reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ def size(
     if have is not None:
         cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
     looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
-    looks += [_Look(_look(one), APART) for one in best_pairs(cases, lambda one: one.unit.tp)]
+    looks += [_Look(_look(one), IN_POOLS) for one in best_pairs(cases, lambda one: one.unit.tp)]
     looks = _first(looks, have or 0)
     if not looks:
         return Sized(Plan.of(_closest(cases), DRAWS), None)
@@ -317,7 +317,7 @@ def size(
     answer = [abs(one) if one < inf else nan for one in costs]
     tried = _rows(looks).assign(answer=pd.Series(answer)).loc[order].reset_index(drop=True)
     best = [looks[i] for i in order]
-    found = _joined(_first_of(best, TOGETHER), _first_of(best, APART))
+    found = _joined(_first_of(best, TOGETHER), _first_of(best, IN_POOLS))
     more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
     try:
         many = traffic.capacity(found, have, **more) if have else traffic.fleet(found, rate or 0.0, **more)
@@ -338,7 +338,7 @@ def _look(case: Case) -> Plan:
 def _first(looks: list[_Look], have: int) -> list[_Look]:
     """Return the first few layouts of each TP, those that serve most of a GPU first, as far as there are GPUs."""
     found = []
-    for names in (TOGETHER, APART):
+    for names in (TOGETHER, IN_POOLS):
         own = [one for one in looks if one.names == names]
         served = [max((each for _, each in rates_that_fit(*one.told, have)), default=0.0) for one in own]
         found += [own[i] for i in firsts([one.case.unit.tp for one in own], served)]

@@ -11,11 +11,12 @@ from inference_math.unit.types import Asked
 from inference_math_planner.fleets.queues import GUESS, cost, replica_gpus, sizes_of
 
 __all__ = [
-    "APART", "TOGETHER", "TRIED", "expected_cost", "firsts", "pairs_by_bound", "rates_that_fit", "together_of",
+    "IN_POOLS", "TOGETHER", "TRIED", "expected_cost", "firsts", "pairs_by_bound", "rates_that_fit", "together_of",
     "tried_in_a_node",
 ]  # fmt: skip
 
-TOGETHER, APART = ["aggregated", "chunked"], ["disaggregated"]  # each with the layout that is best for it
+TOGETHER = ["aggregated", "chunked"]  # one unit does both
+IN_POOLS = ["disaggregated"]
 
 TRIED = [1, 2, 4, 8, 16]  # sizes of TP and DP
 FIRST_OF_EACH = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load

@@ -6,7 +6,7 @@ from inference_math_planner.fleets import queues, tries
 
 SOLVED = {"rates": {"chunked": [3.0], "disaggregated": [4.0], "aggregated": [0.0]}}
 ASKED = {"unit": {"gpus": 2}, "units": 8, "pools": []}
-BOTH = [*tries.TOGETHER, *tries.APART]
+BOTH = [*tries.TOGETHER, *tries.IN_POOLS]
 
 
 def test_layouts_in_a_node():
@@ -18,7 +18,7 @@ def test_pools_fit_where_two_units_do():
     found = tries.rates_that_fit(ASKED, SOLVED, BOTH, 4.0)
     assert found == tries.rates_that_fit(ASKED, SOLVED, BOTH, 0.0) == [[2, 1.5], [4, 2.0]]
     assert tries.rates_that_fit(ASKED, SOLVED, BOTH, 3.0) == [[2, 1.5]]
-    assert tries.rates_that_fit(ASKED, SOLVED, tries.APART, 3.0) == []
+    assert tries.rates_that_fit(ASKED, SOLVED, tries.IN_POOLS, 3.0) == []
 
 
 def test_pairs_come_by_what_no_split_exceeds():
