@@ -5,16 +5,27 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from math import ceil, floor, inf, isfinite
+from typing import Any
 
+import pandas as pd
+
+from inference_math.catalogue.engines import engines
+from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
+from inference_math.optimiser.types import Verdict
+from inference_math.optimiser.verdict import worded
+from inference_math.unit import Unit
+from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.types import Part
-from inference_math_planner import Foreseen, Ladder
+from inference_math_planner import Benchmark, Foreseen, Ladder
 from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
 from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
-from inference_math_planner.fleets.bench import CLOSE
+from inference_math_planner.fleets.bench import CLOSE, cadence_notes, cadence_said
+from inference_math_planner.fleets.benchmarks import COLUMNS, doubts_of
+from inference_math_planner.fleets.ladder import NEAR
 
-__all__ = ["LINES", "bench_lines", "plan_after", "store_lines", "tier_of"]
+__all__ = ["LINES", "bench_lines", "cadence_lines", "plan_after", "store_lines", "tier_of"]
 
 LINES = 9
 # What a plan is asked for as the store was, option by argument: what is left out is as it would be.
@@ -42,13 +53,16 @@ def _groups(options: Namespace) -> str:
     return say({"key": "ladder.groups", "groups": options.dp or 1})
 
 
-def _tier_said(row: Mapping[str, object], below: bool) -> Part:
+def _tier_said(row: Mapping[str, Any], below: bool) -> Part:
     """Say what a row of the ladder finds, serves and shows its users."""
     names = {"tier": "tier", "gb": "size", "together": "found", "rate": "rate", "ttft": "ttft", "tpot": "tpot"}
     kept = row["kept"]
-    more: list[Part] = [{"key": "store.kept", "users": kept}] if isinstance(kept, float | int) and kept >= 0 else []
+    more: list[Part] = [{"key": "store.kept", "users": kept}] if kept >= 0 else []
+    known: Verdict = {"chance": row["chance"], "sure": row["sure"]}
+    same = abs(row["gain"] - 1) < NEAR
+    sure: list[Part] = [{"key": "sure.same"} if same else worded("sure.store", known)] if below else []
     key = "store.below" if below else "store.hbm"
-    return {"key": key, "kept": more, **{hole: row[name] for name, hole in names.items()}}
+    return {"key": key, "kept": more, "sure": sure, **{hole: row[name] for name, hole in names.items()}}
 
 
 def tier_of(found: Ladder) -> str | None:
@@ -100,6 +114,17 @@ def bench_lines(found: Foreseen) -> list[str]:
     said += _burst(found)
     said += [sentence(one) for one in found.notes]
     return [*map(say, said[: LINES - 1]), say({"key": "brief.full"})]
+
+
+def cadence_lines(rows: pd.DataFrame, unit: Unit, run: Benchmark) -> tuple[list[str], list[str]]:
+    """Return which cadences are the best at what, how sure that is; and the table with notes, for `--full`."""
+    own = engines()[unit.engine]
+    numbers = rows[list(COLUMNS)].to_numpy().tolist()
+    said = cadence_said(numbers, doubts_of(unit, run), own["cadence"])
+    times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
+    shown = rows[list(COLUMNS)].assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
+    notes = cadence_notes(unit.dp, own["ahead"], known_comparisons()["cadence"])
+    return [*map(say, said), say({"key": "brief.full"})], [shown.to_string(index=False), *map(say, notes)]
 
 
 def _between(ends: list[float]) -> list[Part]:
