@@ -234,7 +234,7 @@
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
     const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", loss, "keeps the promise in this share of draws",
       "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
-    "requests/s of a unit, at full load", "the best in this share of draws, at full load", `${loss}, at full load`, "keeps the limits in this share of draws",
+    "requests/s of a unit, at full load", "the best in this share of draws, at full load", `${loss} (at full load)`, "keeps the limits in this share of draws",
     "decodes at once in a unit, in the mean at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", "settings to start with, at full load", `${of}TTFT at full load (ms)`,
     asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["quantity", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));

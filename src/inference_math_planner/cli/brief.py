@@ -9,21 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from inference_math.catalogue.engines import engines
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
-from inference_math.optimiser.types import Verdict
-from inference_math.optimiser.verdict import worded
 from inference_math.unit import Unit
-from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.types import Part
 from inference_math_planner import Benchmark, Foreseen, Ladder
 from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
 from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
-from inference_math_planner.fleets.bench import CLOSE, cadence_notes, cadence_said
-from inference_math_planner.fleets.benchmarks import COLUMNS, doubts_of
-from inference_math_planner.fleets.ladder import NEAR
+from inference_math_planner.fleets.bench import CLOSE
+from inference_math_planner.fleets.benchmarks import COLUMNS, cadence_words
 
 __all__ = ["LINES", "bench_lines", "cadence_lines", "plan_after", "store_lines", "tier_of"]
 
@@ -38,8 +33,8 @@ _UNIT = {
 def store_lines(found: Ladder, options: Namespace) -> list[str]:
     """Return whose sessions these are, how big a store must be, what each tier brings, what to mind, and a plan."""
     rows = rows_of(found.tiers)
-    shown = rows if len(rows) < 3 else [rows[0], rows[-1]]
-    said = [*found.head, *(say(_tier_said(row, k > 0)) for k, row in enumerate(shown))]
+    shown = [0] if len(rows) < 2 else [0, -1]
+    said = [*found.head, *(say(_tier_said(rows[k], found.gains[k])) for k in shown)]
     if rows[-1]["full"]:
         said.append(say({"key": "store.overload", "users": found.users, "ttft": rows[-1]["ttft"]}))
     last = [say({"key": "store.plan", "command": plan_after(found, options)}), say({"key": "store.full"})]
@@ -53,16 +48,13 @@ def _groups(options: Namespace) -> str:
     return say({"key": "ladder.groups", "groups": options.dp or 1})
 
 
-def _tier_said(row: Mapping[str, Any], below: bool) -> Part:
-    """Say what a row of the ladder finds, serves and shows its users."""
+def _tier_said(row: Mapping[str, Any], gained: str) -> Part:
+    """Say what a row of the ladder finds, serves and shows its users; of tiers below HBM what they gain."""
     names = {"tier": "tier", "gb": "size", "together": "found", "rate": "rate", "ttft": "ttft", "tpot": "tpot"}
     kept = row["kept"]
     more: list[Part] = [{"key": "store.kept", "users": kept}] if kept >= 0 else []
-    known: Verdict = {"chance": row["chance"], "sure": row["sure"]}
-    same = abs(row["gain"] - 1) < NEAR
-    sure: list[Part] = [{"key": "sure.same"} if same else worded("sure.store", known)] if below else []
-    key = "store.below" if below else "store.hbm"
-    return {"key": key, "kept": more, "sure": sure, **{hole: row[name] for name, hole in names.items()}}
+    key = "store.below" if gained else "store.hbm"
+    return {"key": key, "kept": more, "sure": gained, **{hole: row[name] for name, hole in names.items()}}
 
 
 def tier_of(found: Ladder) -> str | None:
@@ -118,13 +110,10 @@ def bench_lines(found: Foreseen) -> list[str]:
 
 def cadence_lines(rows: pd.DataFrame, unit: Unit, run: Benchmark) -> tuple[list[str], list[str]]:
     """Return which cadences are the best at what, how sure that is; and the table with notes, for `--full`."""
-    own = engines()[unit.engine]
-    numbers = rows[list(COLUMNS)].to_numpy().tolist()
-    said = cadence_said(numbers, doubts_of(unit, run), own["cadence"])
+    said, notes = cadence_words(unit, run, rows)
     times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
-    shown = rows[list(COLUMNS)].assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
-    notes = cadence_notes(unit.dp, own["ahead"], known_comparisons()["cadence"])
-    return [*map(say, said), say({"key": "brief.full"})], [shown.to_string(index=False), *map(say, notes)]
+    shown = rows[COLUMNS].assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
+    return [*said, say({"key": "brief.full"})], [shown.to_string(index=False), *notes]
 
 
 def _between(ends: list[float]) -> list[Part]:

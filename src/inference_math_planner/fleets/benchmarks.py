@@ -43,12 +43,24 @@ from inference_math_planner.fleets.bench import (
     bench_system,
     bench_unit,
     cadence_doubts,
+    cadence_notes,
+    cadence_said,
     cadence_verdict,
     ttft_ends,
 )
 from inference_math_planner.fleets.traffic import chances
 
-__all__ = ["CLOSE", "COLUMNS", "MOST_PROMPTS", "Benchmark", "Foreseen", "cadences", "doubts_of", "foresee"]
+__all__ = [
+    "CLOSE",
+    "COLUMNS",
+    "MOST_PROMPTS",
+    "Benchmark",
+    "Foreseen",
+    "cadence_words",
+    "cadences",
+    "doubts_of",
+    "foresee",
+]
 
 COLUMNS = ["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"]  # of cadences
 
@@ -386,6 +398,14 @@ def cadences(
             sure = [cadence_verdict(rows, row, column, doubts) for row in rows]
             found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(sure)[["chance", "sure"]]
     return found
+
+
+def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
+    own = engine(unit.engine)
+    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own["cadence"])
+    notes = cadence_notes(unit.dp, own["ahead"], known_comparisons()["cadence"])
+    return list(map(say, said)), list(map(say, notes))
 
 
 def doubts_of(unit: Unit, run: Benchmark) -> list[list[float]]:

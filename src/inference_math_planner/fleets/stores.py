@@ -14,7 +14,8 @@ from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_numbe
 from inference_math.evidence.numerals import as_gb, digits, percent
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
-from inference_math.optimiser.verdict import cell, stands_on
+from inference_math.optimiser.types import Verdict
+from inference_math.optimiser.verdict import cell, stands_on, worded
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.types import StepTimes
 from inference_math.unit import Unit
@@ -23,6 +24,7 @@ from inference_math.unit.steps import kv_loaded, kv_sent
 from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.ladder import (
     FOUND_SHARES,
+    NEAR,
     ceiling_of,
     ladder,
     ladder_head,
@@ -71,6 +73,8 @@ class Ladder:
     spread
         Ends of the factor by which a turn's latency in the last row may be off with a probability of 90 %, where hits
         are what the law says.
+    gains
+        What each row gains over HBM alone and how sure that is, as a part of a sentence; "" of HBM.
     shares
         Of all prompt tokens that each tier finds, all tiers together, HBM first.
     head, notes
@@ -88,6 +92,7 @@ class Ladder:
     gpus: int
     alone: int
     spread: tuple[float, float]
+    gains: tuple[str, ...]
     shares: tuple[float, ...]
     head: tuple[str, ...]
     notes: tuple[str, ...]
@@ -213,7 +218,8 @@ def size_store(
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
     rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
     rows["gain"] = rows["rate"] / rows["rate"].iloc[0]
-    rows[["chance", "sure"]] = pd.DataFrame(tier_verdicts(asked, found))
+    sure = tier_verdicts(asked, found)
+    rows[["chance", "sure"]] = pd.DataFrame(sure)
     rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.
@@ -226,7 +232,8 @@ def size_store(
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
         rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
-        count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), head, notes,
+        count, count * unit.gpus, many, (low, high), tuple(map(_gain_said, rows["gain"], sure)),
+        tuple(found[-1]["found"]), head, notes,
     )  # fmt: skip
 
 
@@ -234,6 +241,13 @@ def _gained(rows: pd.DataFrame) -> dict[str, list[str]]:
     """Return in words what rows of a ladder gain over the first, and how sure that is."""
     sure = [say(cell({"chance": one["chance"], "sure": one["sure"]})) for one in rows.to_dict("records")]
     return {"gain": rows["gain"].map(digits).tolist(), "how sure": sure}
+
+
+def _gain_said(gain: float, sure: Verdict) -> str:
+    """Return in words what a row of a ladder gains over the first; "" of that itself."""
+    if not sure["sure"]:
+        return ""
+    return say({"key": "sure.same"} if abs(gain - 1) < NEAR else worded("sure.store", sure))
 
 
 def _drawn(case: Case) -> tuple[list[StepTimes], list[float]]:
