@@ -33,6 +33,8 @@
     const { pace, system, asked: what } = asks(given, plan, habits, Number(given.dp));
     return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
   };
+  // How far off what cadences gain may be, by the columns of a row; see `planner.cadences`.
+  const doubts = ({ model, gpu, prompt, output }) => math.cadence_doubts(data.comparisons, data.models[model].kind, data.gpus[gpu].generation, Number(prompt), Number(output));
   // What was never calibrated of it, or does not fit, as the command line notes it.
   const outside = (given, work, users, places) => [
     ...math.outside(page.calibration(given).scope, page.inputs(given, users)),
@@ -82,7 +84,9 @@
       if (last === "cadences") {
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
-        said.replaceChildren(...cells("li", math.cadence_said(rows, Number(given.dp), data.engines[given.engine].cadence, data.engines[given.engine].ahead).map(math.say)));
+        const { cadence, ahead } = data.engines[given.engine];
+        const notes = math.cadence_notes(Number(given.dp), ahead, data.comparisons.cadence);
+        said.replaceChildren(...cells("li", [...math.cadence_said(rows, doubts(given), cadence), ...notes].map(math.say)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
@@ -102,6 +106,6 @@
   const busy = page.later("Playing …", show);
   const button = (title, what) => share.button(title, () => { last = what; busy(); });
   form.querySelector(".planner-tools").append(button("Play it", "play"), button("Compare cadences", "cadences"), page.linker(), page.reset(busy));
-  window.inferenceMathBench = { play, cadences };
+  window.inferenceMathBench = { play, cadences, doubts };
   page.listen(busy);
 })();

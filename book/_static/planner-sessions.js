@@ -33,6 +33,7 @@
       tokens: [math.kv_tokens(unit, prompt), ...below.map((name) => 1e9 * plan[name] / bytes / plan.units)],
       loads: [0, ...below.map((name) => math.kv_loaded(unit, prompt, unit.gpus * data.tiers[name].read_bw) / prompt)],
       habits: { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, gives: unit.gives, brings: 1 + unit.drafts },
+      doubt: question.doubts.store,
     } };
   };
   // What `planner.size_store` returns.
@@ -48,7 +49,8 @@
     const drawn = page.draws(own);
     const fronts = drawn.map(([, factors]) => question.front * Math.exp(question.front_sd * factors[2]));
     const ends = math.latency_ends(asked, drawn.map(([found, factors]) => math.pace_of(question, found, factors)), fronts, last);
-    return { rows, names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, last, [own.ttft / 1000, own.tpot / 1000, last.kept], sizes).map(math.say), notes: math.ladder_notes(asked, rows, sizes, units, ends).map(math.say) };
+    const stands = below.length ? [math.stands_on(data.comparisons.store)] : [];
+    return { rows, sure: math.tier_verdicts(asked, rows), names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, last, [own.ttft / 1000, own.tpot / 1000, last.kept], sizes).map(math.say), notes: [...math.ladder_notes(asked, rows, sizes, units, ends), ...stands].map(math.say) };
   };
 
   // Of layouts that are not named the first that holds the longest request, on the fewest GPUs.
@@ -132,8 +134,8 @@
       const found = size(given, planned(given));
       const { digits, percent, as_gb } = math;
       const { names, asked, rows } = found;
-      share.fill(table, ["up to", "its size", "found", "users whose caches fit", "users within the limits", "turns/s", "TTFT (s)", "TPOT (ms)", "prompts' share of time", "in flight"], rows.map((row, k) => [
-        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.kept), digits(row.rate), digits(row.ttft), digits(1000 * row.tpot),
+      share.fill(table, ["up to", "its size", "found", "users whose caches fit", "users within the limits", "turns/s", "gain", "how sure", "TTFT (s)", "TPOT (ms)", "prompts' share of time", "in flight"], rows.map((row, k) => [
+        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.kept), digits(row.rate), digits(row.rate / rows[0].rate), math.say(math.cell(found.sure[k])), digits(row.ttft), digits(1000 * row.tpot),
         percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
       ]));
       const [load, ...others] = found.head;

@@ -209,13 +209,15 @@
 
   const architectures = ({ given, asked, solved, rows }, crowded) => {
     const { have } = goalOf(given);
+    const often = (share) => `${math.hundredths(share)}%`; // as the card has it
+    const loss = say({ key: "card.loss" });
     const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
     const loaded = (name) => {
       if (!crowded) return ["…", "…", "…", "…", "…", "…", "…"];
       const one = crowded.fleets[name];
       if (!one?.replicas) return ["none", "", "", "", "", "", ""];
       const cost = math.usd_per_million(one.gpus_all[0], asked.price, one.sold * asked.work.n_out);
-      return [have ? three(one.rate) + (one.gpus_all[0] < have ? `, on ${digits(one.gpus_all[0])}` : "") : three(one.gpus_all), percent(crowded.best_in[name]), percent(crowded.loss[name]), percent(one.kept), three(one.ttft, 1000), three(one.tpot, 1000), optional(cost)];
+      return [have ? three(one.rate) + (one.gpus_all[0] < have ? `, on ${digits(one.gpus_all[0])}` : "") : three(one.gpus_all), often(crowded.best_in[name]), percent(crowded.loss[name]), percent(one.kept), three(one.ttft, 1000), three(one.tpot, 1000), optional(cost)];
     };
     // The first of them stands beside the labels, where a phone shows it.
     const names = (crowded ?? solved).order;
@@ -225,15 +227,15 @@
       const sized = asksFleet && solved.best ? loaded(name) : [];
       if (!(row.rate[0] > 0)) return [...sized, "none"];
       return [
-        ...sized, three(row.rate), percent(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
-        digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(math.of_architecture(asked, name), own)) : "", optional(own.prefill_units), three(row.ttft, 1000), three(row.tpot, 1000),
+        ...sized, three(row.rate), often(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
+        digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(math.of_architecture(asked, name), own)) : "", optional(own.prefill_units), told(asked, given, name, own), three(row.ttft, 1000), three(row.tpot, 1000),
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
-    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", "serves less than the most, in the mean, by", "keeps the promise in this share of draws",
+    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", loss, "keeps the promise in this share of draws",
       "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
-    "requests/s of a unit, at full load", "the best in this share of draws, at full load", "serves less than the most, at full load, by", "keeps the limits in this share of draws",
-    "decodes of a unit, at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", `${of}TTFT at full load (ms)`,
+    "requests/s of a unit, at full load", "the best in this share of draws, at full load", `${loss} (at full load)`, "keeps the limits in this share of draws",
+    "decodes at once in a unit, in the mean at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", "settings to start with, at full load", `${of}TTFT at full load (ms)`,
     asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["quantity", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
     const heads = document.querySelectorAll("#planner-architectures th");
@@ -266,9 +268,10 @@
     const found = asked.work.alpha > 0 ? math.gains(asked, drawn, speeds) : [];
     const rows = found.map((row) => [
       row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? (asked.sessions > 0 ? "HBM of the unit" : "HBM of the unit, if it holds what is stored") : all[row.where].title), row.binds, Number.isFinite(row.speedup) ? digits(row.speedup) : "–",
-      row.rate > 0 ? withSpan(row.rate, row.rate_low, row.rate_high) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–",
+      row.rate > 0 ? withSpan(row.rate, row.rate_low, row.rate_high) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–", say(math.cell(row)),
     ]);
-    table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain"], rows);
+    table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain", "how sure"], rows);
+    document.querySelector("#planner-tiers p").textContent = rows.length ? sentence({ ...math.stands_on(data.comparisons.store), key: "sure.stored" }) : "";
   };
 
   // The layouts that serve most of a GPU at full load, as `layouts.search` finds them: all under a few draws, those that

@@ -10,6 +10,7 @@ from forms import unit_of
 from grids import rest_long
 
 from inference_math_planner import Benchmark, cadences, foresee
+from inference_math_planner.fleets.benchmarks import COLUMNS, doubts_of
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner-benchmark.html"
@@ -67,8 +68,10 @@ def test_cadences_are_those_of_the_package(page, changes):
     told = page.evaluate(PLAY.replace(".play(", ".cadences("), [changes, PLAN])
     run = Benchmark(float(given["prompt"]), float(given["output"]), prompts=200, concurrency=16, range_ratio=0.2)
     found = cadences(unit_of(given), run)
-    for here, there in zip(json.loads(told), found.to_numpy().tolist(), strict=True):
+    for here, there in zip(json.loads(told), found[COLUMNS].to_numpy().tolist(), strict=True):
         assert here == pytest.approx(there, rel=1e-6)
+    doubts = page.evaluate("(given) => window.inferenceMathBench.doubts(given)", given)
+    assert doubts == [pytest.approx(one) for one in doubts_of(unit_of(given), run)]
     page.get_by_role("button", name="Compare cadences").click()
     page.get_by_text(re.compile("median gap")).first.wait_for()
     assert page.locator("#planner-table tr").count() == 6

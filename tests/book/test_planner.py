@@ -11,6 +11,7 @@ from grids import rest_long
 from node import close, plain
 
 from inference_math.evidence.numerals import digits
+from inference_math.optimiser.verdict import hundredths
 from inference_math_planner import Arrivals, across, as_record, capacity, fleet
 from inference_math_planner.answers import text
 from inference_math_planner.answers.deployment import ANSWERS, record_of
@@ -127,8 +128,8 @@ def test_queues_are_those_of_the_package(page, changes):
         at = names.index(each.architecture)
         assert table["mean TTFT (ms)"][at] == text.cell(*each.ttft, 1e3)
         assert table["mean TPOT (ms)"][at] == text.cell(*each.tpot, 1e3)
-        assert table["the best in this share of draws"][at] == f"{each.best_in:.0%}"
-        assert table["serves less than the most, in the mean, by"][at] == f"{each.expected_loss:.0%}"
+        assert table["the best in this share of draws"][at] == f"{hundredths(each.best_in)}%"
+        assert table["serves less in the mean by"][at] == f"{each.loss:.0%}"
         assert table["keeps the promise in this share of draws"][at] == f"{each.kept:.0%}"
     if float(given["price"]) > 0:
         assert digits(one.usd_per_million) in page.locator("#card-cost").inner_text()

@@ -6,6 +6,7 @@ import pytest
 from forms import unit_of
 from grids import rest_long
 
+from inference_math.optimiser.verdict import hundredths
 from inference_math.workload import SLA
 from inference_math_planner import size_store
 from inference_math_planner.fleets.loops import Habit
@@ -52,6 +53,8 @@ def test_a_ladder_is_that_of_the_package(page, changes, plan):
         for name in ("together", "users", "kept", "rate", "ttft", "tpot", "in_flight", "prompts"):
             assert here[name] == pytest.approx(there[name], rel=1e-6, abs=1e-9), name
         assert here["full"] == there["full"]
+    sure = found.tiers[["chance", "sure"]].to_dict("records")[1:]
+    assert told["sure"][1:] == [{"chance": pytest.approx(one["chance"]), "sure": one["sure"]} for one in sure]
     assert told["units"] == found.alone
     assert told["ends"] == pytest.approx(found.spread, rel=1e-6)
     assert told["head"] == list(found.head)
@@ -76,6 +79,8 @@ def test_overload_comes_first_and_columns_say_whom_they_count(open_page):
     assert [one for one in told if not one.startswith("Each unit: ")] == list(found.head[1:])
     columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
     assert columns["found"] == [f"{share:.0%}" for share in found.tiers.together]
+    own = found.tiers.iloc[1]
+    assert columns["how sure"] == ["", f"{own.sure} ({min(hundredths(own.chance), 99)} of 100)"]
     assert columns["users whose caches fit"] == [f"{users:.3g}" for users in found.tiers.users]
     assert columns["users within the limits"] == [f"{users:g}" for users in found.tiers.kept]
     page.locator("[name='sessions.users']").fill("16")

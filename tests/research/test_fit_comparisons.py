@@ -41,8 +41,10 @@ def test_of_few_set_ups_all_that_is_off_is_scatter():
 
 def test_own_runs_are_set_beside_the_first_of_their_kind():
     found = fit_comparisons.lab()
-    assert found.groupby("kind").size().to_dict() == {"cadence": 4, "chunks": 6, "store": 4}
-    for kind in ("cadence", "chunks", "store"):
+    assert found.groupby("kind").size().to_dict() == {
+        "cadence": 4, "cadence, gap": 4, "cadence, p50": 4, "cadence, p90": 4, "chunks": 6, "store": 4,
+    }  # fmt: skip
+    for kind in found["kind"].unique():
         again = fit_comparisons.fitted(found[found["kind"] == kind])
         assert again["sd"] == pytest.approx(KNOWN.loc[kind, "sd"], abs=6e-4)
 

@@ -29,6 +29,9 @@ FEW = 3  # set-ups: with fewer a common error of all pairs cannot be told from t
 LAB = {
     "chunks": ("chunks", "tokens_per_s", "budget 65536", 1024, 0),
     "cadence": ("cadence", "rate", "cadence 1", 512, 32),
+    "cadence, gap": ("cadence", "gap", "cadence 1", 512, 32),
+    "cadence, p50": ("cadence", "p50", "cadence 1", 512, 32),
+    "cadence, p90": ("cadence", "p90", "cadence 1", 512, 32),
     "store": ("reuse", "per_user", "cached 0", 8192, 16),
 }
 

@@ -7,7 +7,6 @@ second of one GPU of its layout. A gain is predicted twice. `played` runs both b
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import alone, most_decodes
 from inference_math.optimiser.doubt import doubt
 from inference_math.optimiser.load import pools_each, settings_row
+from inference_math.optimiser.verdict import verdict
 from inference_math.simulate import Disaggregated, Steps
 from inference_math.unit import Unit
 from inference_math.unit.asked import target_of
@@ -97,9 +97,8 @@ def chances(both: pd.DataFrame) -> pd.DataFrame:
     for how in HOW:
         known, found = known_comparisons()[f"pools, {how}"], []
         for _, row in both.iterrows():
-            bias, sd = doubt(known, KIND, gpu(str(row["gpu"])).generation, row["n_in"], row["n_out"])
-            sure = row[how] > 0
-            found.append(NormalDist().cdf((np.log(row[how]) + bias) / sd) if sure else float("nan"))
+            own = doubt(known, KIND, gpu(str(row["gpu"])).generation, row["n_in"], row["n_out"])
+            found.append(verdict([row[how]], [1.0], own)["chance"] if row[how] > 0 else float("nan"))
         told[how] = found
     return pd.DataFrame(told, index=both.index)
 

@@ -11,11 +11,12 @@ from math import exp, inf, isfinite
 
 from inference_math import theory
 from inference_math.optimiser.choice import decide, mean, median_row, pools_halves, pools_settings
-from inference_math.optimiser.doubt import factors_of
+from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
 from inference_math.optimiser.load import loaded
 from inference_math.optimiser.search import ALWAYS, NEVER
-from inference_math.optimiser.types import Solution, StoreGain, Swing
+from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
+from inference_math.optimiser.verdict import UNSAID, verdict
 from inference_math.unit.asked import (
     NEARLY,
     computed_tokens,
@@ -350,7 +351,8 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
 
     where, binds ("computing" or "loading", what a prompt alone waits for), rate (requests/s of a unit, of the best
     architecture, with low and high) and speedup (of a prompt alone), over computing all, in the medians of the draws;
-    gain, the ratio of two such rates. HBM that does not hold the sessions gains nothing, and serves nothing.
+    gain, the ratio of two such rates, with chance and sure, its `verdict` over draws and doubts: where it changes the
+    best architecture, with the doubts of both. HBM that does not hold the sessions gains nothing, and serves nothing.
     """
     where: list[tuple[str, Asked]] = [("nowhere", all_computed(asked))]
     if asked["work"]["alpha"] > 0:
@@ -358,25 +360,31 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
             where.append((name, stored_at(asked, asked["work"], read_bws[name])))
     told: list[StoreGain] = []
     firsts: list[float] = []
-    base = NEVER
+    plain: list[float] = []
+    base, name_plain, doubts = NEVER, "", asked["doubts"]
     for name, there in where:
         if len(crowded(there)) > 0:
-            told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions"))
+            told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions", UNSAID))
             continue
         solved = solve(there, draws)
         alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
         quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(there, there["work"], 0.0), draws)]
-        each = solved["rates"][solved["order"][0]]
-        span = interval(0.0, each)
+        best = solved["order"][0]
+        each = solved["rates"][best]
+        span, sure = interval(0.0, each), UNSAID
         if name == "nowhere":
-            firsts, base = alone, span[0]
+            firsts, plain, base, name_plain = alone, each, span[0], best
+        elif base > 0:
+            same = best == name_plain
+            own = doubts["store"] if same else beside(doubts["store"], doubts[best], doubts[name_plain])
+            sure = verdict(each, plain, own)
         binds = "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing"
         gain = span[0] / base if base > 0 else NEVER
-        told.append(gain_of(name, span, interval(NEVER, ratios(firsts, alone))[0], gain, binds))
+        told.append(gain_of(name, span, interval(NEVER, ratios(firsts, alone))[0], gain, binds, sure))
     return told
 
 
-def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str) -> StoreGain:
+def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str, sure: Verdict) -> StoreGain:
     """Return a row of `gains`; a span is the rate with both ends."""
     return {
         "where": where,
@@ -385,6 +393,8 @@ def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: s
         "rate_high": span[2],
         "speedup": speedup,
         "gain": gain,
+        "chance": sure["chance"],
+        "sure": sure["sure"],
         "binds": binds,
     }
 

@@ -186,8 +186,8 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     Columns: where ("nowhere", where all is computed, and each of `tiers.tiers`), e (how much faster a token is loaded
     than computed, every GPU loading its own copy), binds (what a prompt alone waits for: "computing" or "loading"),
     speedup (of a prompt alone), rate, rate_low and rate_high (requests/s per unit, of the best architecture) and gain
-    (of the rate, over computing all), over so many draws; of 0, under the calibration itself. Where the case's own tier
-    is none of these, it has a row, too.
+    (of the rate, over computing all) with chance and sure (see `answers.gains`), over so many draws; of 0, under the
+    calibration itself. Where the case's own tier is none of these, it has a row, too.
     """
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
@@ -197,4 +197,4 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     frame["e"] = [
         acceleration(known[where], T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]
     ]
-    return frame[["where", "e", "binds", "speedup", "rate", "rate_low", "rate_high", "gain"]]
+    return frame[["where", "e", "binds", "speedup", "rate", "rate_low", "rate_high", "gain", "chance", "sure"]]

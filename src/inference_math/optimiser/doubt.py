@@ -6,7 +6,7 @@ left; see table `comparison_error`. The page prints this module.
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, log, sqrt
 
 from inference_math.unit.types import ComparisonError
 
@@ -42,11 +42,16 @@ def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out
 def doubts(
     errors: dict[str, ComparisonError], kind: str, generation: str, n_in: float, n_out: float
 ) -> dict[str, list[float]]:
-    """Return the doubt of each architecture beside aggregated serving; see `doubt`."""
-    found = {"aggregated": CERTAIN}
+    """Return the doubt of each architecture beside aggregated serving, and of a store beside none; see `doubt`."""
+    found = {"aggregated": CERTAIN, "store": doubt(errors["store"], kind, generation, n_in, n_out)}
     for name in KINDS:
         found[name] = doubt(errors[KINDS[name]], kind, generation, n_in, n_out)
     return found
+
+
+def beside(own: list[float], top: list[float], bottom: list[float]) -> list[float]:
+    """Return a gain's own doubt with those of the two ways to serve that it is from and to."""
+    return [own[0] + top[0] - bottom[0], sqrt(own[1] ** 2 + top[1] ** 2 + bottom[1] ** 2)]
 
 
 def factors_of(own: list[float]) -> list[float]:

@@ -48,7 +48,14 @@ class Swing(TypedDict):
     swing: float
 
 
-class StoreGain(TypedDict):
+class Verdict(TypedDict):
+    """The chance that a gain is one, NaN for none, and the word for it, "" for none; see `verdict.verdict`."""
+
+    chance: float
+    sure: str
+
+
+class StoreGain(Verdict):
     """What loading the stored share of prompts from somewhere gains; see `answers.gains`."""
 
     where: str

@@ -135,6 +135,7 @@ def known_comparisons() -> dict[str, ComparisonError]:
     for row in load("comparison_error").frame.to_dict("records"):
         found[str(row["kind"])] = {
             "bias": float(row["bias"]), "sd": float(row["sd"]),
+            "pairs": int(row["pairs"]), "setups": int(row["setups"]),
             "n_in": [float(row["n_in_min"]), float(row["n_in_max"])],
             "n_out": [float(row["n_out_min"]), float(row["n_out_max"])],
             "kinds": str(row["models"]).split(";"), "generations": str(row["generations"]).split(";"),

@@ -292,7 +292,7 @@ class Asked(TypedDict):
     handover: float  # seconds that a TTFT of pools has beside
     quantile: float
     units: int
-    doubts: dict[str, list[float]]  # of each architecture beside aggregated serving; see `optimiser.doubt`
+    doubts: dict[str, list[float]]  # of architectures beside aggregated serving, of a store; see `optimiser.doubt`
     read_bw: float
     pool_bw: float  # bytes/s that a unit sends to, or takes from, the units of another pool
     price: float  # of a GPU and hour
@@ -383,6 +383,8 @@ class ComparisonError(TypedDict):
 
     bias: float
     sd: float
+    pairs: int
+    setups: int  # that they are of
     n_in: list[float]  # both ends
     n_out: list[float]
     kinds: list[str]

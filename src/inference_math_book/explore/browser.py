@@ -72,6 +72,7 @@ PRINTED_MODULES = (
     "inference_math.unit.steps",
     "inference_math.simulate.systems",
     "inference_math_planner.fleets.tries",
+    "inference_math.optimiser.verdict",
     "inference_math_planner.fleets.visits",
     "inference_math_planner.answers.card",
     "inference_math_planner.answers.notes",
@@ -161,6 +162,7 @@ function gammainc(a, x) {
   }
   return 1 - front * h;
 }
+function erf(x) { return Math.sign(x) * gammainc(0.5, x * x); }
 function digits(x) {
   return Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3)));
 }

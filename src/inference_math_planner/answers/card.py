@@ -6,7 +6,7 @@ The page prints this module: both languages make the same card of the same choic
 
 from __future__ import annotations
 
-from math import ceil, floor, isfinite
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from inference_math.optimiser.answers import usd_per_million
@@ -14,6 +14,7 @@ from inference_math.optimiser.choice import CAREFUL, median_row, regret
 from inference_math.optimiser.load import decode_units
 from inference_math.optimiser.starts import paged
 from inference_math.optimiser.types import Solution
+from inference_math.optimiser.verdict import hundredths, word_of
 from inference_math.unit.asked import of_architecture, prefill_unit, target_of
 from inference_math.unit.scope import FEW_HELD
 from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
@@ -38,7 +39,7 @@ def confidence(choice: Solution, name: str, doubted: bool) -> str:
     """
     if choice["tie"] or choice["lead"] < MATTERS:
         return "open"
-    return "likely" if choice["best_in"][name] < CAREFUL or doubted else "sure"
+    return "sure" if word_of(choice["best_in"][name]) == "sure" and not doubted else "likely"
 
 
 def few_held(seen: Part) -> bool:
@@ -214,11 +215,6 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     if choice["none_in"] >= VISIBLE:
         found.append({"key": "card.none_in", "none": hundredths(choice["none_in"])})
     return found
-
-
-def hundredths(share: float) -> int:
-    """Return a share as so many of a hundred, rounded down: what is not likely yet is not told as if it were."""
-    return floor(100 * share + 1e-6)
 
 
 def evidence(about: About) -> list[Part]:

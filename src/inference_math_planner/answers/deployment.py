@@ -357,6 +357,7 @@ def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
 # plan's.
+_MIDDLE = "limited by {binding}, in the middle draw; the settings to start with keep the limits in nine of ten"
 ANSWERS = (
     ("rate", "Requests per second of a unit", "requests/s", "compare", "request_rate", "at full load, {best}"),
     ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
@@ -366,11 +367,11 @@ ANSWERS = (
     ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
     ("front", "of which the front", "s", "fitted", "", "HTTP, tokenizer, launch: what no step takes"),
     ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
-    ("batch", "Largest batch, aggregated", "requests", "search", "max_batch", "limited by {binding}"),
+    ("batch", "Largest batch, aggregated", "requests", "search", "max_batch", _MIDDLE),
     ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
     ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
     ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
-    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, to start with"),
+    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, decodes apart"),
     ("chunked_gain", "Gain of chunked over aggregated", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
     ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
     ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
@@ -543,7 +544,7 @@ def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
     case, pools = found.case, row.architecture == "disaggregated"
     own = case.of_architecture(row.architecture)
     units = own["units"] if pools else 1  # what is repeated
-    choice = changed(basis(found, row.architecture), best_in=row.best_in, expected_loss=row.loss, units=units)
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, loss=row.loss, units=units)
     choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
     if not row.commands:
         return choice

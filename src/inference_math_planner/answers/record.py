@@ -69,7 +69,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     `architecture` is null where nothing meets the limits, or no fleet keeps the promise. `gpus` and `rate` (requests/s)
     are those of a whole fleet, null at full load; `unit_gpus` and `unit_rate` those of one unit at full load, of pools
-    their mean; `pools_gpus` and `pools_rate` those of all `units` of both pools at full load. `expected_loss` is how
+    their mean; `pools_gpus` and `pools_rate` those of all `units` of both pools at full load. `loss` is how
     much less is served in the mean over the draws, as a share of what the one that serves most does; `none_in` the
     share of the draws in which no architecture meets the limits; `kept` that in which this one does. `served` is what a
     fleet serves in the median where GPUs were given; `ttft` and `tpot` are in seconds; `tokens_per_gpu` in output
@@ -81,7 +81,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     architecture: Name | None = None
     tie: bool = False
     best_in: Share
-    expected_loss: Share | None = None
+    loss: Share | None = None
     gpus: Three | None = None
     layout: Layout
     rate: Three | None = None
@@ -146,7 +146,10 @@ class Store(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True):
-    """The same of one unit at full load, and why; see `planner.offloading`."""
+    """The same of one unit at full load, and why; see `planner.offloading`.
+
+    `chance` is that of a gain above 1 and `sure` the word for it; null and "" where nothing is compared.
+    """
 
     where: str
     e: Real
@@ -156,6 +159,8 @@ class Stored(Struct, frozen=True):
     rate_low: Real
     rate_high: Real
     gain: Real
+    chance: Share
+    sure: Literal["sure", "likely", "open", ""]
 
 
 class TriedLayout(Struct, frozen=True):

@@ -14,8 +14,11 @@ from math import isnan
 
 import pandas as pd
 
-from inference_math.evidence.numerals import digits, in_ms, most_of
+from inference_math.evidence.numerals import digits, in_ms, most_of, percent
 from inference_math.evidence.sentences import say
+from inference_math.optimiser import verdict
+from inference_math.optimiser.verdict import stands_on
+from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA
 from inference_math_planner.answers.record import (
     Answer,
@@ -73,6 +76,8 @@ class _Commands:
 
 
 _LONGER = "is longer than the"  # what `outside.long` says of a request
+_LOSS = say({"key": "card.loss"})
+_DECODES = "decodes at once (mean)"  # of a unit; the most at once is a setting, and larger
 _VARIABLE = re.compile(r"\$\{?([A-Z][A-Z_]*)")  # of the shell, in a command
 _Block = _Title | _Sentence | _Notes | _Table | _Commands
 
@@ -100,6 +105,8 @@ def _blocks(record: Record, card: bool = True) -> Iterator[_Block]:
     yield _Notes([*record.advice, *_hindered(record), *_outside(record), *record.cautions])
     for title, table in tables(record).items():
         yield _Table(table, title)
+    if record.offloading:
+        yield _Sentence(sentence(say({**stands_on(known_comparisons()["store"]), "key": "sure.stored"})))
     yield _Table(_numbers(record), "All numbers")
     for row in record.one_unit if record.fleets is None and record.feasible else ():
         if row.commands:
@@ -252,7 +259,7 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     served = _three(one.served) if one.served else digits(one.rate.value)
     cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
-    cells |= {"best in": f"{one.best_in:.0%}", "less than the most": f"{one.expected_loss:.0%}"}
+    cells |= {"best in": _often(one.best_in), _LOSS: percent(one.loss or 0.0)}
     cells |= {
         "TTFT (ms)": _three(one.ttft, 1e3),
         "TPOT (ms)": _three(one.tpot, 1e3),
@@ -278,7 +285,7 @@ def gpus_table(record: Record) -> pd.DataFrame:
 def layouts_table(record: Record) -> pd.DataFrame:
     """Return the first ten layouts as a table of text."""
     titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first in (share)"}
-    titles |= {"loss": "less than the most (share)", "decodes": "decodes", "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
+    titles |= {"loss": f"{_LOSS} (share)", "decodes": _DECODES, "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
     if record.fleets is not None:
         titles |= {"answer": "requests/s of the GPUs" if record.answer.served else "GPUs for the traffic"}
     return pd.DataFrame(
@@ -305,10 +312,16 @@ def tables(record: Record) -> dict[str, pd.DataFrame]:
 
 def _architecture_cells(row: OneUnit) -> dict[str, str]:
     rate, ttft, tpot = _timed_cells(row).items()
-    each = {"decodes": cell(row.decodes), "prompt tokens": cell(row.computed), "prefill units": cell(row.prefill_units)}
-    shares = {"best in": row.best_in, "less than the most": row.loss, "keeps limits in": row.kept}
-    last = {title: f"{digits(100 * share)} %" for title, share in shares.items()}
+    each = {_DECODES: cell(row.decodes), "prompt tokens of a step": cell(row.computed)}
+    each |= {"prefill units": cell(row.prefill_units)}
+    last = {"best in": _often(row.best_in), _LOSS: percent(row.loss), "keeps limits in": percent(row.kept)}
+    last |= {"settings to start with": ", ".join(row.options)}
     return {"architecture": row.architecture} | dict([rate]) | each | dict([ttft, tpot]) | last
+
+
+def _often(share: float) -> str:
+    """Return how often an architecture is the best, as the card has it."""
+    return f"{verdict.hundredths(share)}%"
 
 
 def _timed_cells(row: Timed) -> dict[str, str]:
@@ -319,7 +332,11 @@ def _timed_cells(row: Timed) -> dict[str, str]:
 def _stored_cells(row: Stored) -> dict[str, str]:
     cells = {"where": row.where, "a prompt waits for": row.binds, "e": cell(row.e)}
     rate = _ends(row, "rate") if row.rate > 0 else "none"
-    return cells | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
+    return (
+        cells
+        | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
+        | {"how sure": say(verdict.cell({"chance": row.chance, "sure": row.sure}))}
+    )
 
 
 def _numbers(record: Record) -> pd.DataFrame:

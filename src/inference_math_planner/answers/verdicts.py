@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from inference_math.evidence import load
-from inference_math.optimiser.choice import CAREFUL, LIKELY
+from inference_math.optimiser.verdict import word_of
 
 __all__ = ["scored"]
 
@@ -26,8 +26,7 @@ def scored() -> dict[str, list[int]]:
     chance, gained = pairs["planned_chance"].to_numpy(), pairs["gain"].to_numpy() > 1
     found = {"sure": [0, 0], "likely": [0, 0], "open": [0, 0]}
     for split, won in zip(chance, gained, strict=True):
-        named = max(split, 1 - split)
-        word = "sure" if named >= CAREFUL else "likely" if named >= LIKELY else "open"
+        word = word_of(max(split, 1 - split))
         found[word][0] += int((split > 0.5) == won)
         found[word][1] += 1
     return found

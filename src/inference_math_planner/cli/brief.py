@@ -5,16 +5,22 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from math import ceil, floor, inf, isfinite
+from typing import Any
 
+import pandas as pd
+
+from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
+from inference_math.unit import Unit
 from inference_math.unit.types import Part
-from inference_math_planner import Foreseen, Ladder
+from inference_math_planner import Benchmark, Foreseen, Ladder
 from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
 from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
 from inference_math_planner.fleets.bench import CLOSE
+from inference_math_planner.fleets.benchmarks import COLUMNS, cadence_words
 
-__all__ = ["LINES", "bench_lines", "plan_after", "store_lines", "tier_of"]
+__all__ = ["LINES", "bench_lines", "cadence_lines", "plan_after", "store_lines", "tier_of"]
 
 LINES = 9
 # What a plan is asked for as the store was, option by argument: what is left out is as it would be.
@@ -27,8 +33,8 @@ _UNIT = {
 def store_lines(found: Ladder, options: Namespace) -> list[str]:
     """Return whose sessions these are, how big a store must be, what each tier brings, what to mind, and a plan."""
     rows = rows_of(found.tiers)
-    shown = rows if len(rows) < 3 else [rows[0], rows[-1]]
-    said = [*found.head, *(say(_tier_said(row, k > 0)) for k, row in enumerate(shown))]
+    shown = [0] if len(rows) < 2 else [0, -1]
+    said = [*found.head, *(say(_tier_said(rows[k], found.gains[k])) for k in shown)]
     if rows[-1]["full"]:
         said.append(say({"key": "store.overload", "users": found.users, "ttft": rows[-1]["ttft"]}))
     last = [say({"key": "store.plan", "command": plan_after(found, options)}), say({"key": "store.full"})]
@@ -42,13 +48,13 @@ def _groups(options: Namespace) -> str:
     return say({"key": "ladder.groups", "groups": options.dp or 1})
 
 
-def _tier_said(row: Mapping[str, object], below: bool) -> Part:
-    """Say what a row of the ladder finds, serves and shows its users."""
+def _tier_said(row: Mapping[str, Any], gained: str) -> Part:
+    """Say what a row of the ladder finds, serves and shows its users; of tiers below HBM what they gain."""
     names = {"tier": "tier", "gb": "size", "together": "found", "rate": "rate", "ttft": "ttft", "tpot": "tpot"}
     kept = row["kept"]
-    more: list[Part] = [{"key": "store.kept", "users": kept}] if isinstance(kept, float | int) and kept >= 0 else []
-    key = "store.below" if below else "store.hbm"
-    return {"key": key, "kept": more, **{hole: row[name] for name, hole in names.items()}}
+    more: list[Part] = [{"key": "store.kept", "users": kept}] if kept >= 0 else []
+    key = "store.below" if gained else "store.hbm"
+    return {"key": key, "kept": more, "sure": gained, **{hole: row[name] for name, hole in names.items()}}
 
 
 def tier_of(found: Ladder) -> str | None:
@@ -100,6 +106,14 @@ def bench_lines(found: Foreseen) -> list[str]:
     said += _burst(found)
     said += [sentence(one) for one in found.notes]
     return [*map(say, said[: LINES - 1]), say({"key": "brief.full"})]
+
+
+def cadence_lines(rows: pd.DataFrame, unit: Unit, run: Benchmark) -> tuple[list[str], list[str]]:
+    """Return which cadences are the best at what, how sure that is; and the table with notes, for `--full`."""
+    said, notes = cadence_words(unit, run, rows)
+    times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
+    shown = rows[COLUMNS].assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
+    return [*said, say({"key": "brief.full"})], [shown.to_string(index=False), *notes]
 
 
 def _between(ends: list[float]) -> list[Part]:

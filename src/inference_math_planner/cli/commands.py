@@ -20,12 +20,11 @@ from tqdm import tqdm
 
 from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model
-from inference_math.catalogue.engines import engines
 from inference_math.catalogue.files import write
 from inference_math.catalogue.links import Link, joined, link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
-from inference_math.evidence.numerals import digits, in_seconds
+from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
@@ -55,7 +54,6 @@ from inference_math_planner.answers.deployment import planned
 from inference_math_planner.cli import brief, ways
 from inference_math_planner.cli.options import BENCH, GROUP, MEANS, SEARCHED, flagged, parser, unknown
 from inference_math_planner.fleets import traces
-from inference_math_planner.fleets.bench import cadence_said
 from inference_math_planner.fleets.gpus import first_said
 from inference_math_planner.fleets.layouts import groups, meets
 from inference_math_planner.fleets.mixes import MIXES, mix
@@ -475,15 +473,10 @@ def _benchmark(options: argparse.Namespace) -> int:
     unit = _unit(options)
     if options.cadences:
         rows = cadences(unit, run, front=options.front)
-        if options.json:
-            print(json.dumps(rows.to_dict("records"), indent=2))
-            return 0
-        times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
-        shown = rows.assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
-        said = cadence_said(
-            rows.to_numpy().tolist(), unit.dp, engines()[unit.engine]["cadence"], engines()[unit.engine]["ahead"]
-        )
-        print("\n".join([shown.to_string(index=False), *map(say, said)]))
+        lines, more = brief.cadence_lines(rows, unit, run)
+        plain = rows.astype(object).where(rows.notna(), None)
+        said = [*lines, "", *more] if options.full else lines
+        print(json.dumps(plain.to_dict("records"), indent=2) if options.json else "\n".join(said))
         return 0
     found = foresee(unit, run, front=options.front, prefill=_prefill(options, unit))
     _print(found, brief.bench_lines(found), options)

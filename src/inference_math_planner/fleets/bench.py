@@ -9,13 +9,16 @@ from __future__ import annotations
 from math import ceil, exp, floor, inf, log, log1p, nan, sqrt
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from inference_math.optimiser.doubt import doubt
+from inference_math.optimiser.types import Verdict
+from inference_math.optimiser.verdict import UNSAID, stands_on, verdict, worded
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.types import Admission, StepTimes, System
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.batch import mean_seen
 from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
-from inference_math.unit.types import CoefficientValues, Part, UnitNumbers
+from inference_math.unit.types import CoefficientValues, ComparisonError, Part, UnitNumbers
 from inference_math.workload.requests import Work
 from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_latency_ends", "bench_lengths", "bench_limits",
-    "bench_played", "bench_pools", "bench_refused", "bench_said", "bench_system", "cadence_said", "ttft_ends",
+    "bench_played", "bench_pools", "bench_refused", "bench_said", "bench_system", "cadence_doubts", "cadence_notes",
+    "cadence_said", "cadence_verdict", "ttft_ends",
 ]  # fmt: skip
 
 prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
@@ -38,6 +42,9 @@ ENDLESS = 1e9  # requests of each user
 EACH = 9  # requests of each user, and of all, from which a steady mean is taken, at least
 ENOUGH = 2000
 MOST_PROMPTS = 100_000  # requests that are played: more take minutes, and their means are the same
+# What of a cadence was run both ways, table `comparison_error`, by the columns of `bench_cadence`; "" for what was not.
+COMPARED = ["", "cadence, gap", "cadence, p50", "cadence, p90", "", "", "cadence"]
+RATE = 6  # the column of which more is better
 WORTH = 1.02  # by how much a larger cadence must be better to be called so
 SHARES = [0.5, 0.9, 0.99]  # of the quantiles that are told
 NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a normal mean
@@ -245,10 +252,32 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
 
 
-def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) -> list[Part]:
-    """Say what cadences do, and which ones are the best at what; rows are those of `bench_cadence`."""
+def cadence_doubts(
+    errors: dict[str, ComparisonError], kind: str, generation: str, n_in: float, n_out: float
+) -> list[list[float]]:
+    """Return the doubt (`doubt.doubt`) of what a cadence gains by the columns of `bench_cadence`, none where unseen."""
+    found: list[list[float]] = []
+    for name in COMPARED:
+        found.append(doubt(errors[name], kind, generation, n_in, n_out) if name != "" else [])
+    return found
+
+
+def cadence_verdict(rows: list[list[float]], row: list[float], column: int, doubts: list[list[float]]) -> Verdict:
+    """Return how sure it is that a row is better in a column than the first of the rows; `UNSAID` of that itself."""
+    own, first = doubts[column], rows[0][column]
+    if len(own) < 1 or row[0] == rows[0][0]:
+        return UNSAID
+    return verdict([row[column]], [first], own) if column == RATE else verdict([first], [row[column]], own)
+
+
+def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str) -> list[Part]:
+    """Say which cadences are the best at what, and how sure it is that they are better than the first of them.
+
+    Rows are those of `bench_cadence`, `doubts` those of `cadence_doubts`.
+    """
     keys = ["", "cadence.gap", "cadence.gap_p50", "cadence.gap_p90", "cadence.gap_p99", "cadence.ttft"]
     said: list[Part] = []
+    every, unsure = rows[0][0], False
     for column in [1, 2, 3, 4, 5]:
         best = rows[0]
         for row in rows:
@@ -258,12 +287,27 @@ def cadence_said(rows: list[list[float]], ranks: int, option: str, ahead: bool) 
         for row in rows:
             if row[column] <= best[column]:
                 each.append({"key": "cadence.at", "every": row[0], "seconds": row[column]})
-        said.append({"key": keys[column], "each": each, "count": len(each)})
+        sure: list[Part] = []
+        if best[column] < rows[0][column] / WORTH:
+            known = cadence_verdict(rows, best, column, doubts)
+            one: Part = worded("sure.cadence", known) if known["sure"] != "" else {"key": "sure.unseen"}
+            one["first"] = every
+            sure.append(one)
+            unsure = unsure or known["sure"] in ["", "open"]
+        said.append({"key": keys[column], "each": each, "count": len(each), "sure": sure})
+    if unsure:
+        said.append({"key": "sure.measure", "first": every})
+    said.append({"key": "cadence.option" if option != "" else "cadence.no_option", "option": option})
+    return said
+
+
+def cadence_notes(ranks: int, ahead: bool, known: ComparisonError) -> list[Part]:
+    """Say how cadences were played, and what stands behind how sure they are, the row of `comparison_error`."""
+    said: list[Part] = [stands_on(known)]
     if ranks > 1:
         said.append({"key": "cadence.ranks", "ranks": ranks})
     if ahead:
         said.append({"key": "cadence.ahead"})
-    said.append({"key": "cadence.option" if option != "" else "cadence.no_option", "option": option})
     return said
 
 

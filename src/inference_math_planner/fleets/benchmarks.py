@@ -24,6 +24,7 @@ from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.front import handover
+from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
     CADENCES,
@@ -41,11 +42,27 @@ from inference_math_planner.fleets.bench import (
     bench_said,
     bench_system,
     bench_unit,
+    cadence_doubts,
+    cadence_notes,
+    cadence_said,
+    cadence_verdict,
     ttft_ends,
 )
 from inference_math_planner.fleets.traffic import chances
 
-__all__ = ["CLOSE", "MOST_PROMPTS", "Benchmark", "Foreseen", "cadences", "foresee"]
+__all__ = [
+    "CLOSE",
+    "COLUMNS",
+    "MOST_PROMPTS",
+    "Benchmark",
+    "Foreseen",
+    "cadence_words",
+    "cadences",
+    "doubts_of",
+    "foresee",
+]
+
+COLUMNS = ["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"]  # of cadences
 
 _MOST_UNITS = 512
 _MOST_STEPS = 2_000_000  # that compute prompts: some ten seconds
@@ -345,7 +362,9 @@ def cadences(
     Returns
     -------
     pandas.DataFrame
-        A row for each N: gap (mean), gap_p50, gap_p90, gap_p99 and ttft (mean) in seconds, rate in requests/s.
+        A row for each N: gap (mean), gap_p50, gap_p90, gap_p99 and ttft (mean) in seconds, rate in requests/s. For gap,
+        gap_p50, gap_p90 and rate the chance that it is better than in the first row, as gap_chance, and the word for
+        that, as gap_sure: "sure", "likely" or "open"; NaN and "" of the first row.
 
     Raises
     ------
@@ -373,7 +392,25 @@ def cadences(
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, unit.dp)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
-    return pd.DataFrame(rows, columns=["every", "gap", "gap_p50", "gap_p90", "gap_p99", "ttft", "rate"])
+    found, doubts = pd.DataFrame(rows, columns=COLUMNS), doubts_of(unit, run)
+    for column, name in enumerate(COLUMNS):
+        if doubts[column]:
+            sure = [cadence_verdict(rows, row, column, doubts) for row in rows]
+            found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(sure)[["chance", "sure"]]
+    return found
+
+
+def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
+    own = engine(unit.engine)
+    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own["cadence"])
+    notes = cadence_notes(unit.dp, own["ahead"], known_comparisons()["cadence"])
+    return list(map(say, said)), list(map(say, notes))
+
+
+def doubts_of(unit: Unit, run: Benchmark) -> list[list[float]]:
+    """Return how far off what cadences gain may be, by `COLUMNS`; see `bench.cadence_doubts`."""
+    return cadence_doubts(known_comparisons(), unit.kind, unit.gpu.generation, run.work.n_in, run.work.n_out)
 
 
 def habits_of(name: str, chunked: bool | None = None) -> Habits:

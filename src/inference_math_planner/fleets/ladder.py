@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import ceil, floor, inf
 
 from inference_math.optimiser.draws import interval
+from inference_math.optimiser.types import Verdict
+from inference_math.optimiser.verdict import UNSAID, verdict
 from inference_math.simulate.types import StepTimes
 from inference_math.unit.batch import largest_whole
 from inference_math.unit.types import Part
@@ -21,6 +23,7 @@ __all__ = [
     "latency_ends",
     "sizes_for",
     "tier_row",
+    "tier_verdicts",
     "units_alone",
     "users_kept",
 ]
@@ -92,6 +95,15 @@ def kept_with(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tp
 def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:
     """Return the row of HBM, and of each tier below with all above it."""
     return [tier_row(asked, cost, k) for k in range(len(asked["tokens"]))]
+
+
+def tier_verdicts(asked: LadderNumbers, rows: list[TierRow]) -> list[Verdict]:
+    """Return how sure it is that each row of `ladder` serves more turns than that of HBM, of which nothing is said."""
+    found: list[Verdict] = []
+    for k in range(len(rows)):
+        own = verdict([rows[k]["rate"]], [rows[0]["rate"]], asked["doubt"])
+        found.append(own if k > 0 else UNSAID)
+    return found
 
 
 def sizes_for(asked: LadderNumbers, cost: StepTimes) -> list[float]:

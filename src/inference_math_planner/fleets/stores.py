@@ -14,19 +14,24 @@ from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_numbe
 from inference_math.evidence.numerals import as_gb, digits, percent
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
+from inference_math.optimiser.types import Verdict
+from inference_math.optimiser.verdict import cell, stands_on, worded
 from inference_math.simulate.cost import Steps
 from inference_math.simulate.types import StepTimes
 from inference_math.unit import Unit
+from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.steps import kv_loaded, kv_sent
 from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.ladder import (
     FOUND_SHARES,
+    NEAR,
     ceiling_of,
     ladder,
     ladder_head,
     ladder_notes,
     latency_ends,
     sizes_for,
+    tier_verdicts,
     units_alone,
     users_kept,
 )
@@ -50,7 +55,9 @@ class Ladder:
         A row for each, "hbm" first, with all above it and none below: tier, gb, tokens (that it holds), together (share
         of all prompt tokens that is found), users (for whom the sessions fit), rate (turns/s), ttft and tpot (means,
         s), in_flight (turns that hold their tokens, per unit), full (whether turns wait for room in HBM), prompts
-        (their share of the engine's time, ψ of claim E07) and kept (users whose means keep the limits; NaN without).
+        (their share of the engine's time, ψ of claim E07), gain (of the rate over that of HBM alone), chance (that it
+        is above 1; NaN of HBM), sure (the word for it; "" of HBM) and kept (users whose means keep the limits; NaN
+        without).
     needed
         GB that find so much of `ceiling`, by `fleets.ladder.FOUND_SHARES`.
     ceiling
@@ -66,6 +73,8 @@ class Ladder:
     spread
         Ends of the factor by which a turn's latency in the last row may be off with a probability of 90 %, where hits
         are what the law says.
+    gains
+        What each row gains over HBM alone and how sure that is, as a part of a sentence; "" of HBM.
     shares
         Of all prompt tokens that each tier finds, all tiers together, HBM first.
     head, notes
@@ -83,6 +92,7 @@ class Ladder:
     gpus: int
     alone: int
     spread: tuple[float, float]
+    gains: tuple[str, ...]
     shares: tuple[float, ...]
     head: tuple[str, ...]
     notes: tuple[str, ...]
@@ -120,6 +130,7 @@ class Ladder:
                 "caches fit": rows["users"].map(digits),
                 **({"within limits": rows["kept"].map(digits)} if limited else {}),
                 "turns/s": rows["rate"].map(digits),
+                **(_gained(rows) if len(rows) > 1 else {}),
                 "TTFT (s)": rows["ttft"].map(digits),
                 "TPOT (ms)": (1e3 * rows["tpot"]).map(digits),
                 "prompts": rows["prompts"].map(percent),
@@ -199,12 +210,16 @@ def size_store(
         ],
         "bytes": each,
         "habits": session_habits(replace(habit, groups=unit.dp), cost),
+        "doubt": case.doubts["store"],
     }
     found = ladder(asked, cost)
     rows = pd.DataFrame(found).drop(columns="found")
     rows.insert(0, "tier", ["hbm", *tiers])
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
     rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
+    rows["gain"] = rows["rate"] / rows["rate"].iloc[0]
+    sure = tier_verdicts(asked, found)
+    rows[["chance", "sure"]] = pd.DataFrame(sure)
     rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.
@@ -212,12 +227,27 @@ def size_store(
     low, high = latency_ends(asked, *_drawn(case), found[-1])
     limits = [sla.ttft, sla.tpot, rows["kept"].iloc[-1]] if sla else []
     head = tuple(map(say, ladder_head(asked, found[-1], limits, sizes)))
-    notes = tuple(map(say, ladder_notes(asked, found, sizes, many, [low, high])))
+    stands = [stands_on(known_comparisons()["store"])] if places else []
+    notes = tuple(map(say, [*ladder_notes(asked, found, sizes, many, [low, high]), *stands]))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
         rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
-        count, count * unit.gpus, many, (low, high), tuple(found[-1]["found"]), head, notes,
+        count, count * unit.gpus, many, (low, high), tuple(map(_gain_said, rows["gain"], sure)),
+        tuple(found[-1]["found"]), head, notes,
     )  # fmt: skip
+
+
+def _gained(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return in words what rows of a ladder gain over the first, and how sure that is."""
+    sure = [say(cell({"chance": one["chance"], "sure": one["sure"]})) for one in rows.to_dict("records")]
+    return {"gain": rows["gain"].map(digits).tolist(), "how sure": sure}
+
+
+def _gain_said(gain: float, sure: Verdict) -> str:
+    """Return in words what a row of a ladder gains over the first; "" of that itself."""
+    if not sure["sure"]:
+        return ""
+    return say({"key": "sure.same"} if abs(gain - 1) < NEAR else worded("sure.store", sure))
 
 
 def _drawn(case: Case) -> tuple[list[StepTimes], list[float]]:

@@ -99,7 +99,7 @@ class Fleet:
         Mean TTFT and mean TPOT of the requests at that rate, seconds.
     kept
         Share of the draws in which the promise is kept.
-    best_in, expected_loss, none_in, tie
+    best_in, loss, none_in, tie
         The share of the draws in which this architecture needs the fewest GPUs, how much less it serves with a GPU in
         the mean than the one that serves most, as a share, the share of the draws in which none keeps the promise,
         whether it is a tie; see `optimiser.choice.decide`.
@@ -136,7 +136,7 @@ class Fleet:
     tpot: tuple[float, float, float]
     kept: float
     best_in: float
-    expected_loss: float
+    loss: float
     none_in: float
     usd_per_million: float
     settings: Mapping[str, object]
@@ -635,7 +635,7 @@ def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
     pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
     own = of_units(found.case.of_architecture(one.architecture), one.units)
     decoding = decode_units(target_of(own), prefill) if pools else 0
-    same = ("best_in", "expected_loss", "replicas", "units", "kept", "none_in")
+    same = ("best_in", "loss", "replicas", "units", "kept", "none_in")
     return changed(
         basis(found, one.architecture),
         **{name: getattr(one, name) for name in same},

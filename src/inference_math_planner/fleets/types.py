@@ -70,6 +70,7 @@ class LadderNumbers(TypedDict):
     loads: list[float]  # seconds of a token, 0 of HBM
     bytes: float  # of a token, once
     habits: SessionHabits
+    doubt: list[float]  # of what a store gains; see `optimiser.doubt`
 
 
 class TierRow(TypedDict):

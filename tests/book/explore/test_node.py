@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from forms import case_of
 from forms import settings as forms_settings
@@ -14,12 +15,16 @@ from inference_math.evidence.sentences import HOLE, JOINS, say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
+from inference_math.optimiser.verdict import cell, stands_on, verdict
 from inference_math.unit import Unit
+from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA, Workload
 from inference_math_book.explore.browser import script, sentences
 from inference_math_planner import capacity, fleet
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import Plan
+from inference_math_planner.fleets.bench import cadence_doubts, cadence_said
+from inference_math_planner.fleets.ladder import tier_verdicts
 from inference_math_planner.fleets.traffic import chances
 
 CROWD_JS = Path(__file__).parents[3] / "book" / "_static" / "planner-crowd.js"
@@ -112,6 +117,35 @@ def test_both_languages_say_the_same(node):
     said += [{"text": "{n|one|others}", "n": so} for so in (True, False)]
     said.append([{"text": "{a} ${LONGEST:-{b}} '{\"c\": {b}}'", "a": [{"key": "start.unit"}, "!"], "b": 7}, " ", []])
     assert node.ask("(said) => math.say(said)", [[one] for one in said]) == list(map(say, said))
+
+
+VERDICTS = """(first, second, own, rows, doubts) => {
+    const one = math.verdict(first, second, own);
+    const stands = math.stands_on(math.data.comparisons.store);
+    const told = [...math.cell(one), ...math.cadence_said(rows, doubts, ""), stands];
+    return [one, told.map(math.say), math.tier_verdicts({ doubt: own }, rows.map((row) => ({ rate: row[6] })))];
+}"""
+
+
+def test_verdicts_are_those_of_the_package(node):
+    """Chances from nearly 0 to nearly 1, words and sentences, of one draw and of several."""
+    rng = np.random.default_rng(1)
+    known = known_comparisons()
+    asked = []
+    for sd in (0.01, 0.1, 0.5, 2.0):
+        for count in (1, 5):
+            rates = [rng.lognormal(0, 0.5, count).tolist() for _ in range(2)]
+            rows = [[float(every), *rng.lognormal(0, 0.2, 6).tolist()] for every in (1, 4, 16)]
+            doubts = cadence_doubts(known, "MLA", "Hopper", 2200 * sd, 170)
+            asked.append([*rates, [0.05, sd], rows, doubts])
+    words = set()
+    for (first, second, own, rows, doubts), there in zip(asked, node.ask(VERDICTS, asked), strict=True):
+        one = verdict(first, second, own)
+        told = [*cell(one), *cadence_said(rows, doubts, ""), stands_on(known["store"])]
+        tiers = tier_verdicts({"doubt": own}, [{"rate": row[6]} for row in rows])
+        assert close(plain([one, list(map(say, told)), tiers]), there)
+        words |= {one["sure"], *(tier["sure"] for tier in tiers)}
+    assert words == {"", "sure", "likely", "open"}
 
 
 CROWD = """(asked, drawn, played, goal) => {

@@ -49,7 +49,7 @@ def test_the_numbers_are_those_of_the_comparison_and_of_the_formulas():
     tokens = PLAIN["rate"] * 170 / 2
     assert PLAIN["tokens_per_gpu"] == pytest.approx(tokens)
     assert PLAIN["usd_per_million"] == pytest.approx(2.5 / 3600 / tokens * 1e6)
-    assert PLAIN.answers["batch"].why.endswith("limited by TPOT")
+    assert PLAIN.answers["batch"].why.startswith("limited by TPOT,")
     for answer in PLAIN.answers.values():
         assert answer.formula == "" or answer.formula in laws.CATALOGUE
         assert answer.by in ("step", "formula", "search", "compare", "fitted")

@@ -62,8 +62,8 @@ def test_the_runner_up_says_what_would_turn_the_order():
         {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
     ]
     assert say(notes.runner_up("chunked", "aggregated", 3.0, rows, False)) == (
-        "runner-up at full load: aggregated, 3 requests/s per unit; disaggregated would be first with limit on TPOT a"
-        " fifth tighter or prompts a fifth longer"
+        "runner-up at full load: aggregated, 3 requests/s per unit; disaggregated would serve most in the mean with"
+        " limit on TPOT a fifth tighter or prompts a fifth longer"
     )
     lost = [rows[0] | {"best_low": ""}]
     for swings, even, turns in (([], False, ["stays"]), (lost, False, ["unmet"]), ([], True, ["even"])):
@@ -81,7 +81,8 @@ def test_an_input_that_turns_the_order_either_way_is_named_once():
     """Not "a fifth lower or a fifth higher", which reads as if its value did not matter."""
     either = [{"input": "accepted", "best_low": "chunked", "best_high": "chunked"}]
     said = say(notes.runner_up("aggregated", "chunked", 3.0, either, False))
-    assert said.endswith("chunked would be first with chance that a draft is accepted a fifth off, in either direction")
+    turn = "chunked would serve most in the mean with chance that a draft is accepted a fifth off, in either direction"
+    assert said.endswith(turn)
     assert "lower" not in said
     assert "higher" not in said
 

@@ -67,7 +67,7 @@ def test_an_answer_does_not_contradict_itself(asked):
         assert not content["feasible"]
         return
     assert answer["tie"] or answer["best_in"] == max(row["best_in"] for row in rows)
-    assert answer["expected_loss"] == min(row["expected_loss"] for row in rows)
+    assert answer["loss"] == min(row["loss"] for row in rows)
     for key in ("unit_rate", "ttft", "tpot"):
         assert answer[key]["low"] <= answer[key]["value"] <= answer[key]["high"]
     if found.case.sla.quantile is None:  # means keep their limits in the median of the draws

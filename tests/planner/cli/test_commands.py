@@ -16,11 +16,13 @@ import pytest
 
 from inference_math import __version__
 from inference_math.evidence import data_dir
+from inference_math.optimiser.verdict import hundredths, word_of
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math.workload import Workload
 from inference_math_planner import schema
 from inference_math_planner.cli import main
+from inference_math_planner.cli.brief import LINES
 from inference_math_planner.cli.commands import RUNS
 from inference_math_planner.cli.options import parser
 
@@ -414,8 +416,45 @@ def test_counted_experts_are_an_option(capsys):
 
 
 def test_cadences_are_compared(capsys):
-    assert re.search("gap_p99.*The median gap is least with N = ", said(capsys, *BENCH, "--cadences").out, re.S)
-    assert [row["every"] for row in told(capsys, *BENCH, "--cadences")] == [1, 2, 4, 8, 16]
+    short = said(capsys, *BENCH, "--cadences").out
+    assert re.search("The median gap is least with N = .*--full prints the table", short, re.S)
+    assert len(short.splitlines()) <= LINES
+    full = said(capsys, *BENCH, "--cadences", "--full").out
+    assert full.startswith(short)
+    assert re.search("gap_p99.*4 pairs of one set-up", full, re.S)
+    first, *rest = told(capsys, *BENCH, "--cadences")
+    assert [row["every"] for row in (first, *rest)] == [1, 2, 4, 8, 16]
+    assert (first["gap_chance"], first["gap_sure"]) == (None, "")
+    assert {row["gap_sure"] for row in rest} <= {"sure", "likely", "open"}
+    assert all(0 <= row["gap_p90_chance"] <= 1 for row in rest)
+
+
+SMALL = "store --model llama-3-8b --gpu h100-sxm --turns 20 --first 4000 --message 500 --answer 200 --tiers dram=2000"
+
+
+@pytest.mark.parametrize(
+    ("users", "words"), [(2, "these are about as many as HBM"), (120, "than HBM alone serves is ")]
+)
+def test_a_store_says_how_sure_its_gain_is(capsys, users, words):
+    asked = [*SMALL.split(), "--users", str(users)]
+    out = said(capsys, *asked).out
+    assert words in out
+    assert len(out.splitlines()) <= LINES
+    hbm, dram = told(capsys, *asked)["tiers"]
+    assert (hbm["chance"], hbm["sure"]) == (None, "")
+    assert (f"is {dram['sure']} (" in out) == (users > 2)
+    assert "4 pairs of one set-up" in said(capsys, *asked, "--full").out
+
+
+def test_a_plan_says_how_sure_the_gain_of_each_tier_is(capsys):
+    asked = "plan --model llama-3-8b --gpu h100-sxm --tp 1 --prompt 2000 --output 150 --ttft 1 --tpot 0.03 --alpha 0.5"
+    nowhere, *tiers = told(capsys, *asked.split())["offloading"]
+    assert (nowhere["chance"], nowhere["sure"]) == (None, "")
+    for one in tiers:
+        assert one["sure"] == word_of(max(one["chance"], 1 - one["chance"]))
+    out = said(capsys, *asked.split(), "--full").out
+    assert f"{tiers[0]['sure']} ({hundredths(tiers[0]['chance'])} of 100)" in out
+    assert "4 pairs of one set-up" in out
 
 
 def test_a_command_of_another_distribution_says_what_it_needs(monkeypatch, capsys):

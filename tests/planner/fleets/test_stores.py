@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from inference_math import Unit
 from inference_math.catalogue import tiers
 from inference_math.optimiser.case import Case
+from inference_math.optimiser.doubt import doubt
+from inference_math.optimiser.verdict import word_of
 from inference_math.simulate import Steps
 from inference_math.simulate.cost import timed
+from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.steps import kv_sent
 from inference_math.workload import SLA, Workload
 from inference_math_planner import size_store
@@ -148,7 +152,12 @@ def test_an_engine_that_goes_on_while_a_tier_loads_is_no_slower():
 def test_more_users_find_less_and_all_is_written():
     few, many = (size_store(UNIT, AGENTS, users, TIERS) for users in (10, 200))
     assert few.tiers.together[0] > 0.9 > 0.01 > many.tiers.together[0]
-    assert json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"][1]["tier"] == "dram"
+    hbm, dram, _ = json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"]
+    assert dram["tier"] == "dram"
+    assert (hbm["gain"], hbm["chance"], hbm["sure"]) == (1, None, "")
+    sd = doubt(known_comparisons()["store"], "dense", "Hopper", many.prompt, AGENTS.answer)[1]
+    assert dram["chance"] == pytest.approx(NormalDist(0, sd).cdf(np.log(dram["rate"] / hbm["rate"])))
+    assert dram["sure"] == word_of(dram["chance"])
     text = str(many)
     assert "200 users think for 20 s between turns; a prompt has 74,000 tokens, 12.1 GB of KV cache." in text
     assert "HBM alone finds next to nothing of what was said before" in str(size_store(UNIT, AGENTS, 200, {}))

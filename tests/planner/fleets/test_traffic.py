@@ -133,7 +133,7 @@ def test_the_choice_is_that_of_the_rule(drawn):
     each = (best, *best.others)
     sizes = [one.gpus[0] for one in each]
     assert sizes == sorted(sizes)
-    assert best.expected_loss == min(one.expected_loss for one in each)
+    assert best.loss == min(one.loss for one in each)
     assert sum(one.best_in for one in each) + best.none_in == pytest.approx(1)
     assert best.best_in > 0.5
     assert best.tie == (best.best_in < LIKELY or best.others[0].gpus[0] == sizes[0])
