@@ -193,10 +193,8 @@ def gpustack(raw: pd.DataFrame) -> pd.DataFrame:
     table["model"], table["weights"], table["gpu"] = known["model"], known["weights"], page[1].map(CARDS)
     size, whole = raw["tp"].fillna(1).astype(int), raw["ep"].replace("on", np.nan).astype(float)
     table["dp"] = raw["dp"].where(raw["dp_attention"] == 1).fillna(1).astype(int)
-    table["tp"], table["ep"] = (
-        size // table["dp"],
-        whole.fillna(size.astype(float)).where(raw["ep"].notna(), 1).astype(int),
-    )
+    table["tp"] = size // table["dp"]
+    table["ep"] = whole.fillna(size.astype(float)).where(raw["ep"].notna(), 1).astype(int)
     table["kv"] = raw["kv"].str.split("_").str[0]
     table["drafts"], table["drafted"] = np.where(raw["drafts"] == 1, "mtp", "none"), raw["command"].map(drafted)
     table["lengths"] = np.where(raw["profile"].str.contains("random") | (page[0] == "glm-5.2"), "equal", "chats")
@@ -212,13 +210,20 @@ def gpustack(raw: pd.DataFrame) -> pd.DataFrame:
         table[ours] = raw[f"itl_{theirs}_ms"].where(steady, raw[f"tpot_{theirs}_ms"]) / 1e3
     table["ttft_s"], table["ttft_p50_s"] = raw["ttft_mean_ms"] / 1e3, raw["ttft_p50_ms"] / 1e3
     table["rate"] = raw["out_tok_s"]
+    return table.assign(left_out=unfit(raw, table))
+
+
+def unfit(raw: pd.DataFrame, table: pd.DataFrame) -> pd.Series[str]:
+    """Return why a block is left out of a table of them, empty where it is not."""
+    pages, names = raw["page"].str.split("/").str[0], raw["model"].str.lower()
+    size, steady = table["tp"] * table["dp"], raw["tool"].str.startswith("guidellm")
     there = raw["hardware"].str.extract(r"^(\d+) |x(\d+)$").bfill(axis=1)[0].fillna("1").astype(int)
     told = {
         "GPU not in the catalogue": table["gpu"].isna(),
         "model not in the catalogue": table["model"].isna(),
         "precision that the GPU does not compute in": table["gpu"].eq("a100-80gb")
         & table["weights"].isin(["fp8", "int4"]),
-        "another page's model": [here not in one.lower() for here, one in zip(page[0], name, strict=True)],
+        "another page's model": [here not in one for here, one in zip(pages, names, strict=True)],
         "another engine's section": raw["step"].str.endswith("> SGLang") & (raw["engine"] != "sglang"),
         "tokens came together": steady & (raw["itl_p50_ms"] == 0),  # the tool saw no time between them
         # What its second tool has as users is a limit of 512, or how many there were of requests that come at a rate.
@@ -227,7 +232,7 @@ def gpustack(raw: pd.DataFrame) -> pd.DataFrame:
         "pipeline": raw["command"].str.contains(" -pp ") | (raw["pp"] > 1),
         "more GPUs than the page has": size > there,
     }
-    return table.assign(left_out=reasons(table, told))
+    return reasons(table, told)
 
 
 def drafted(command: str) -> float:
