@@ -31,7 +31,8 @@ BLOCK = {
 }  # fmt: skip
 AT_ONCE = {"tool": "vllm bench serve", "users": None}
 CELL = {
-    "model": "glm-5.2", "gpu": "b200", "weights": "fp8", "tp": 8.0, "dp": 8.0, "drafts": "yes", "engine": "sglang",
+    "model": "glm-5.2", "variant": "default", "gpu": "b200", "weights": "fp8", "tp": 8.0,
+    "dp": 8.0, "drafts": "yes", "engine": "sglang",
     "version": "0.5.15", "isl": 8192, "osl": 1024, "users": 64, "num_prompts": None, "ttft_mean_ms": 5000.0,
     "tpot_mean_ms": 20.0, "tok_s_gpu": 900.0, "serve_flags": None,
     "note": "EAGLE 1-1-2, acceptance length pinned to 2; DP attention, DeepEP, --chunked-prefill-size 32768 (divided "
@@ -53,21 +54,66 @@ def cell(**changes):
     return derive.cookbook(pd.DataFrame([CELL | changes])).iloc[0]
 
 
-def test_a_group_is_in_one_half_whatever_comes_later():
-    stored = load("served_halves").frame
-    few = stored.iloc[::7]
-    assert derive.parts(few).equals(derive.parts(stored).loc[few.index])
-    names = stored[GROUP].assign(generation=derive.generations(stored))
-    assert stored.groupby(list(map(names.get, names)))["part"].nunique().eq(1).all()
+def groups(rows, stratum="dense, vllm"):
+    return pd.DataFrame({"name": [f"group {number}" for number in rows.index], "stratum": stratum, "rows": rows})
 
 
-def test_what_was_fitted_or_scored_before_only_chooses():
+@pytest.mark.parametrize("rows", [[30, 28, 5, 4], [9, 1, 7, 7, 2, 2]])
+def test_of_each_two_neighbours_by_size_one_scores(rows):
+    told = groups(pd.Series(rows))
+    parts = derive.draw(told)[told.sort_values("rows", ascending=False, kind="stable").index].tolist()
+    assert [set(pair) for pair in zip(parts[::2], parts[1::2], strict=True)] == [{"choose", "score"}] * (len(rows) // 2)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_the_hash_says_which_of_two_scores_and_what_a_group_alone_does(number):
+    first, second = f"group {number}", f"group {number + 1}"
+    lower = derive.hashed(first) < derive.hashed(second)
+    assert derive.draw(groups(pd.Series(3, [number, number + 1])))[number] == ("score" if lower else "choose")
+    assert derive.draw(groups(pd.Series(3, [number]))).tolist() == [derive.half(first)]
+
+
+def test_strata_are_drawn_apart_and_what_was_seen_chooses():
+    dense, mixed = groups(pd.Series(9, range(4))), groups(pd.Series(99, range(4, 9)), "mixture of experts, vllm")
+    seen = groups(pd.Series(50, range(9, 20)), derive.SEEN)
+    together = derive.draw(pd.concat([mixed, seen, dense]))
+    assert together[dense.index].equals(derive.draw(dense)[dense.index])
+    assert together[mixed.index].equals(derive.draw(mixed)[mixed.index])
+    assert together[seen.index].eq("choose").all()
+
+
+def test_groups_that_were_drawn_keep_their_part_whatever_comes_later():
     stored = load("served_halves").frame
-    scoring = stored[derive.parts(stored) == "score"]
-    other = scoring[scoring["model"] != scoring["model"].iloc[0]]
-    told = derive.parts(scoring, seen=scoring.iloc[:1])
-    assert told.iloc[0] == "choose"
-    assert (told[other.index] == "score").all()
+    assert derive.parts(stored.iloc[::7]).equals(stored["part"].iloc[::7])
+    later = pd.concat([stored, stored.assign(version="99", date=None)], ignore_index=True)
+    assert derive.parts(later, seen=stored)[: len(stored)].equals(stored["part"])
+    names = derive.names_of(stored)
+    assert stored.groupby(names)["part"].nunique().eq(1).all()
+
+
+def test_a_group_that_comes_later_has_the_parity_of_its_hash_unless_it_was_seen():
+    later = load("served_halves").frame.assign(date=None)
+    later["version"] = [f"{9 + row % 40}.0.0" for row in range(len(later))]
+    names = derive.names_of(later)
+    told = derive.parts(later)
+    assert told.tolist() == [derive.half(name) for name in names]
+    assert set(told) == {"choose", "score"}
+    scores = later[told == "score"]
+    again = derive.parts(later, seen=scores.iloc[:1])
+    assert again[scores.index[0]] == "choose"
+    others = derive.names_of(scores)[~derive.known(scores, scores.iloc[:1])]
+    apart = others[~others.isin(names[derive.known(later, scores.iloc[:1])])]
+    assert (again[apart.index] == "score").all()
+
+
+def test_the_groups_that_were_drawn_are_drawn_so_again():
+    drawn = pd.read_csv(derive.DRAWN)
+    assert derive.draw(drawn).equals(drawn["part"])
+    stored = load("served_halves").frame
+    told = derive.groups_of(stored, load("served").frame).set_index("name")
+    both = drawn.set_index("name").join(told, rsuffix="_now", how="inner")
+    assert len(both) == len(drawn)
+    assert both["stratum"].equals(both["stratum_now"].rename("stratum"))
 
 
 def test_halves_are_those_that_are_stored():
@@ -122,6 +168,8 @@ def test_attention_apart_and_whole_experts_make_a_layout():
 
 def test_tokens_of_the_second_tool_are_those_between_the_first_and_the_last():
     assert block()[["tpot_s", "tpot_p50_s", "users"]].tolist() == [0.05, 0.04, 512]
+    assert block(hardware="NVIDIA H100 80GB HBM3", page="glm-5.2/h100.md")["gpu"] == "h100-sxm"
+    assert block(page="glm-5.2/h100.md")["gpu"] == "h100-pcie"
     assert block(**AT_ONCE)[["tpot_s", "tpot_p50_s", "users"]].tolist() == [0.09, 0.08, 1000]
 
 
@@ -158,9 +206,33 @@ def test_notes_of_a_cell_become_columns():
     assert one[["tp", "dp", "ep", "drafted"]].tolist() == [1, 8, 8, 1]
     assert one[["accepted", "budget", "seqs", "memory"]].tolist() == ["2", "32768", "256", "0.85"]
     assert one[["rate", "tpot_s", "left_out"]].tolist() == [800.0, 0.02, ""]  # a ninth of all tokens, of eight GPUs
-    flags = "--tp 8 --speculative-num-steps 5 --mem-fraction-static 0.8 --max-running-requests 80"
-    other = cell(note=None, serve_flags=flags, dp=None)
-    assert other[["tp", "dp", "ep", "drafted", "seqs", "rate"]].tolist() == [8, 1, 1, 5, "80", 7200.0]
+    flags = "--tp 8 --speculative-num-steps 5 --mem-fraction-static 0.8 --max-running-requests 80 --page-size 64"
+    other = cell(note=None, serve_flags=flags, dp=None, tok_s_gpu=250.0)
+    assert other[["tp", "dp", "ep", "drafted", "seqs", "told"]].tolist() == [8, 1, 1, 5, "80", ""]
+    assert other[["rate", "left_out"]].tolist() == [2000.0, ""]
+
+
+@pytest.mark.parametrize(
+    ("flags", "layout"),
+    [
+        ("--tp 8 --dp 8 --moe-a2a-backend megamoe", [1, 8, 8]), ("--tp 8 --dp 8 --moe-a2a-backend deepep", [1, 8, 8]),
+        ("--tp 8 --dp 8 --moe-runner-backend flashinfer_mxfp4 --deepep-config '{}'", [1, 8, 1]),
+    ],
+)  # fmt: skip
+def test_experts_are_whole_where_they_are_spread(flags, layout):
+    one = cell(note=None, serve_flags=flags, model="deepseek-v4", variant="flash", weights="fp4")
+    assert one[["tp", "dp", "ep"]].tolist() == layout
+    assert one[["model", "weights", "lengths", "n_in"]].tolist() == ["deepseek-v4-flash", "mxfp4", "0 to 1", 4096.5]
+
+
+def test_a_rate_of_all_tokens_is_told_by_the_requests_under_way():
+    told = {"note": "DeepEP", "users": 1, "ttft_mean_ms": 464.0, "tpot_mean_ms": 8.0}  # 8.648 s of a request
+    output, all_tokens = (cell(**told, tok_s_gpu=rate / 8 / 8.648) for rate in (1024, 9216))
+    assert output["rate"] == pytest.approx(1024 / 8.648)
+    assert all_tokens["rate"] == pytest.approx(output["rate"])
+    assert output["left_out"] == all_tokens["left_out"] == ""
+    for rate in (700, 1300):  # of a user who asks again at once, and of more requests than there are users
+        assert cell(**told, tok_s_gpu=rate / 8 / 8.648)["left_out"] == "rate and times contradict"
 
 
 def test_cells_say_how_lengths_were_drawn_and_which_time_they_state():
@@ -169,7 +241,7 @@ def test_cells_say_how_lengths_were_drawn_and_which_time_they_state():
     median = cell(note="medians; MTP 5-1-6; tok_s_gpu: total tok/s/GPU", dp=1.0)
     assert pd.isna(median["tpot_s"])
     assert median[["tpot_p50_s", "drafted"]].tolist() == [0.02, 5]
-    assert cell(model="kimi-k3")["left_out"] == "model not in the catalogue"
+    assert cell(model="laguna-m1")["left_out"] == "model not in the catalogue"
     assert cell(note="medians; MTP 2-1-3", dp=8.0)["left_out"] == "layout not stated"
 
 

@@ -2,7 +2,8 @@
 
     python tools/research/derive_halves.py inferencex.csv aggregated.csv gpustack.csv sgl_cookbook.csv long_prompts.csv
 
-Which half a group is in was fixed, with its seed, before anything was predicted for a row of it; see `parts`.
+Which half a group is in was fixed, with its seed, before anything was predicted for a row of it; see `draw`. Groups
+that were drawn stand in tools/research/halves_drawn.csv; rows and groups that come later move none of them.
 
 * `inferencex.csv` is the file that `derive_splits.py` takes; here are aggregated points that `served_splits` has not.
   `aggregated.csv` is the file that `derive_served.py` takes: runs that are in it, too, are left out.
@@ -32,9 +33,13 @@ import pandas as pd
 from recipes import EACH
 from tables import rounded, write
 
+from inference_math.catalogue import model
 from inference_math.evidence import load
+from inference_math.unit import kind_of
 
-SEED = 57  # of `parts`: set before anything was predicted for these rows
+SEED = 57  # of `draw`: set before anything was predicted for these rows
+DRAWN = Path(__file__).with_name("halves_drawn.csv")  # groups as they were drawn, once, and their parts
+SEEN = "seen"  # the stratum of groups with a set-up that was fitted or scored before
 GROUP = ["source", "gpu", "model", "weights", "engine"]  # and the engine's generation
 LAYOUT = ["tp", "dp", "ep"]
 SET_UP = ["model", "gpu", "engine", "weights", *LAYOUT, "drafts", "n_in", "n_out", "users"]
@@ -49,6 +54,8 @@ SHAPE = ["part", "model", "weights", *LAYOUT, "drafts", "n_in", "users", "ttft_p
 # The version in an image's name.
 VERSION = {"sglang": r":v(\d[\d.]*(?:post\d+)?)", "trtllm": r":(\d.*)", "atom": r"atom(\d[\d.]*?)(?:-|$)"}
 NEAR = 0.05  # of the time per token: two entries of one run, a mean and a median, differ by less
+SLACK = 0.05  # requests under way by Little's law, beyond the users that there are: means of means
+IDLE = 0.1  # share of the time that one user alone, who asks again at once, has no request under way
 
 # Model on a page of GPUStack: ours, and what the checkpoint of that name is stored in.
 GPUSTACK = {
@@ -60,13 +67,18 @@ GPUSTACK = {
     "Qwen/Qwen3-32B-FP8": ("qwen3-32b", "fp8"), "Qwen/Qwen3-32B-AWQ": ("qwen3-32b", "int4"),
     "Qwen/Qwen3-235B-A22B-Instruct-2507": ("qwen3-235b-a22b", "bf16"),
     "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8": ("qwen3-235b-a22b", "fp8"),
-    "Qwen/Qwen3.5-35B-A3B": ("qwen3.5-35b-a3b", "bf16"),
+    "Qwen/Qwen3.5-35B-A3B": ("qwen3.5-35b-a3b", "bf16"), "Qwen/Qwen3.5-9B": ("qwen3.5-9b", "bf16"),
 }  # fmt: skip
 # Its pages say "H100 SXM" of cards that read 64 GB of weights in 43 ms, 1.5 TB/s: these are PCIe cards. The page of
-# Qwen3-8B reads 15.1 GB in 7.2 ms, more than a PCIe card's memory gives.
+# Qwen3-8B reads 15.1 GB in 7.2 ms, more than a PCIe card's memory gives. A card with HBM3 is an SXM card.
 CARDS = {"a100": "a100-80gb", "h200": "h200-sxm", "h200-latency": "h200-sxm", "h100": "h100-pcie"}
 CARDS |= {"h100-latency": "h100-sxm"}
-COOKBOOK = {"glm-5.1": "glm-5", "glm-5.2": "glm-5.2", "minimax-m2.7": "minimax-m2"}  # whose layers a model has
+# Model of the cookbook and its variant: ours, whose layers it has.
+COOKBOOK = {
+    "glm-5.1": "glm-5", "glm-5.2": "glm-5.2", "minimax-m2.7": "minimax-m2", "minimax-m3": "minimax-m3",
+    "deepseek-v4 flash": "deepseek-v4-flash", "deepseek-v4 pro": "deepseek-v4-pro",
+}  # fmt: skip
+WEIGHTS = {"fp4": "mxfp4", "mxfp8": "fp8"}  # FP8 with a scale for 32 values has 3 % more bytes
 LONG = {
     "GLM-5 FP8": ("glm-5", "fp8"), "MiniMax-M2.5 FP8": ("minimax-m2", "fp8"),
     "Qwen3.5-397B-A17B (BF16 checkpoint)": ("qwen3.5-397b-a17b", "bf16"),
@@ -78,7 +90,7 @@ _OTHER = re.compile(
     r"model|model-path|host|port|m|chat-template|\S*parser|tokenizer-mode|enable-auto-tool-choice|max-model-len"
     r"|context-length|max_seq_len|tp|dp|\w+[-_]size|tensor-parallel-size|enable-dp-attention|enable-expert-parallel"
     r"|kv-cache-dtype|mem-fraction-static|gpu-memory-utilization|max-num-batched-tokens|max_num_tokens"
-    r"|chunked-prefill-size|max-num-seqs|max-running-requests|speculative-\S+"
+    r"|chunked-prefill-size|max-num-seqs|max-running-requests|speculative-\S+|trust-remote-code|deepep-config"
 )
 _FLAG = re.compile(r"(?<!\S)--?([a-z][\w-]*)(?:[= ](?!-)(\S+))?")
 
@@ -101,31 +113,73 @@ def main() -> None:
     table = rounded(table, "n_in", "n_out").astype({"n_in": float, "n_out": float})
     counts = dict.fromkeys(["drafted", "requests", "budget", "seqs"], "Int64")
     table = table.astype(dict.fromkeys(counts, float)).astype(counts)
-    table = table.assign(part=parts(table, load("served").frame))[COLUMNS].sort_values(COLUMNS[:-6], kind="stable")
+    seen = load("served").frame
+    if not DRAWN.exists():  # they are drawn once
+        groups = groups_of(table, seen)
+        groups.assign(part=draw(groups)).to_csv(DRAWN, index=False, lineterminator="\n")
+    table = table.assign(part=parts(table, seen))[COLUMNS].sort_values(COLUMNS[:-6], kind="stable")
     write(table, options.out / "served_halves.csv", "n_in", "n_out", *TIMES)
     shape = long_prompts(pd.read_csv(options.long_prompts))
     shape = shape.assign(part=parts(shape))[SHAPE].sort_values(SHAPE[:-3], kind="stable")
     write(shape, options.out / "served_lengths.csv", *SHAPE[-3:])
 
 
-def parts(table: pd.DataFrame, seen: pd.DataFrame | None = None) -> pd.Series[str]:
-    """Return the part of each row: "choose", by which terms and widths are chosen, or "score", which is scored once.
+def draw(groups: pd.DataFrame) -> pd.Series[str]:
+    """Return the part of each group: "choose", by which terms and widths are chosen, or "score", which is scored once.
 
-    Whole groups of a source, a GPU, a model, a precision, an engine and its generation are in one part, by a hash of
-    the group's name: rows that come later move no group. A group with a set-up among the rows `seen`, which were fitted
-    or scored before, chooses.
+    A group has a `name`, a `stratum` (kind of model and engine) and so many `rows`. In a stratum the largest two are a
+    pair, then the next two; the hash of the names says which of a pair scores, so that neither part has all large
+    groups. A group that is left over has the parity of its hash. Groups that were `SEEN` choose.
     """
-    names = table[GROUP].agg(" ".join, axis=1) + " " + generations(table)
-    told = names.map(half)
+    order = groups.assign(hashed=groups["name"].map(hashed)).sort_values(["rows", "hashed"], ascending=[False, True])
+    part = groups["name"].map(half).where(groups["stratum"] != SEEN, "choose")
+    for _, some in order[order["stratum"] != SEEN].groupby("stratum"):
+        for first, second in zip(some.index[::2], some.index[1::2], strict=False):
+            lower = order["hashed"][first] < order["hashed"][second]
+            part[first], part[second] = ("score", "choose") if lower else ("choose", "score")
+    return part
+
+
+def groups_of(table: pd.DataFrame, seen: pd.DataFrame) -> pd.DataFrame:
+    """Return the groups to `draw`: a source, a GPU, a model, a precision, an engine and its generation."""
+    told = table.assign(name=names_of(table), stratum=table["model"].map(lambda name: kind_of(model(name))))
+    told["stratum"] += ", " + told["engine"]
+    told.loc[told["name"].isin(told["name"][known(table, seen)]), "stratum"] = SEEN
+    return told.groupby(["stratum", "name"]).size().rename("rows").reset_index()
+
+
+def parts(table: pd.DataFrame, seen: pd.DataFrame | None = None) -> pd.Series[str]:
+    """Return the part of each row: that of its group as it was drawn.
+
+    A group that comes later has the parity of its own hash, so that it moves no other; it chooses if it has a set-up
+    among the rows `seen`, which were fitted or scored before.
+    """
+    names = names_of(table)
+    later = names.map(half)
     if seen is not None:
-        known = pd.MultiIndex.from_frame(table[SET_UP]).isin(pd.MultiIndex.from_frame(seen[SET_UP]))
-        told[names.isin(names[known])] = "choose"
-    return told
+        later[names.isin(names[known(table, seen)])] = "choose"
+    return names.map(pd.read_csv(DRAWN).set_index("name")["part"]).fillna(later)
+
+
+def names_of(table: pd.DataFrame) -> pd.Series[str]:
+    """Return the name of each row's group."""
+    return table[GROUP].agg(" ".join, axis=1) + " " + generations(table)
+
+
+def known(table: pd.DataFrame, seen: pd.DataFrame) -> pd.Series[bool]:
+    """Return which rows repeat a set-up among those `seen`."""
+    found = pd.MultiIndex.from_frame(table[SET_UP]).isin(pd.MultiIndex.from_frame(seen[SET_UP]))
+    return pd.Series(found, table.index)
+
+
+def hashed(name: str) -> bytes:
+    """Return the hash of a group of this name."""
+    return hashlib.sha256(f"{SEED} {name}".encode()).digest()
 
 
 def half(name: str) -> str:
-    """Return the part of a group of this name."""
-    return "score" if hashlib.sha256(f"{SEED} {name}".encode()).digest()[0] % 2 else "choose"
+    """Return the part that the parity of its hash gives a group of this name."""
+    return "score" if hashed(name)[0] % 2 else "choose"
 
 
 def generations(table: pd.DataFrame) -> pd.Series[str]:
@@ -189,8 +243,9 @@ def gpustack(raw: pd.DataFrame) -> pd.DataFrame:
     page = raw["page"].str.removesuffix(".md").str.split("/", expand=True)
     name = raw["model"].str.removeprefix("- ")
     table = pd.DataFrame({"source": "GPUStack", "engine": raw["engine"], "version": raw["version"].str.lstrip("v")})
-    known = pd.DataFrame([GPUSTACK.get(one, (None, None)) for one in name], name.index, ["model", "weights"])
-    table["model"], table["weights"], table["gpu"] = known["model"], known["weights"], page[1].map(CARDS)
+    ours = pd.DataFrame([GPUSTACK.get(one, (None, None)) for one in name], name.index, ["model", "weights"])
+    table["model"], table["weights"] = ours["model"], ours["weights"]
+    table["gpu"] = page[1].map(CARDS).mask(raw["hardware"].str.contains("H100 80GB HBM3"), "h100-sxm")
     size, whole = raw["tp"].fillna(1).astype(int), raw["ep"].replace("on", np.nan).astype(float)
     table["dp"] = raw["dp"].where(raw["dp_attention"] == 1).fillna(1).astype(int)
     table["tp"] = size // table["dp"]
@@ -257,19 +312,21 @@ def settings(command: str, step: str, profile: str) -> str:
 def cookbook(raw: pd.DataFrame) -> pd.DataFrame:
     """Return the cells of known models, with what their flags and notes say."""
     note, flags = raw["note"].fillna(""), raw["serve_flags"].fillna("")
-    both = flags + " " + note
-    table = pd.DataFrame({"source": "SGLang cookbook", "model": raw["model"].map(COOKBOOK), "engine": raw["engine"]})
-    table["gpu"], table["weights"], table["version"] = raw["gpu"].replace(GPU), raw["weights"], raw["version"]
+    both, name = flags + " " + note, (raw["model"] + " " + raw["variant"]).str.removesuffix(" default")
+    table = pd.DataFrame({"source": "SGLang cookbook", "model": name.map(COOKBOOK), "engine": raw["engine"]})
+    table["gpu"], table["weights"] = raw["gpu"].replace(GPU), raw["weights"].replace(WEIGHTS)
+    table["version"] = raw["version"]
     size, table["dp"] = raw["tp"].astype(int), raw["dp"].fillna(1).astype(int)
-    deep = both.str.contains("deepep", case=False)
     whole = note.str.extract(r"\bep (\d+)", expand=False).astype(float)
-    table["tp"], table["ep"] = size // table["dp"], whole.fillna(size.astype(float).where(deep, 1)).astype(int)
+    spread = flags.str.contains("moe-a2a-backend") | note.str.contains("DeepEP")  # each of them over all GPUs
+    table["tp"], table["ep"] = size // table["dp"], whole.fillna(size.astype(float).where(spread, 1)).astype(int)
     table["kv"] = note.str.extract(r"KV (\w+)", expand=False)
     table["drafts"] = raw["drafts"].map({"yes": "mtp", "no": "none"})
     steps = both.str.extract(r"(?:EAGLE|MTP) (\d)-\d-\d|num-steps (\d+)")
     table["drafted"] = steps.bfill(axis=1)[0].astype(float)
     table["accepted"] = note.str.extract(r"(?:pinned to|acceptance about) ([\d.]+)", expand=False)
-    drawn = note.str.contains("uniform 1..1000", regex=False)
+    # The benchmark's command for DeepSeek-V4 names no range: its tool's default. Rates and times agree so.
+    drawn = note.str.contains("uniform 1..1000", regex=False) | raw["model"].eq("deepseek-v4")
     table["lengths"] = np.where(drawn, "0 to 1", "equal")
     table["n_in"], table["n_out"] = (raw[name].where(~drawn, (1 + raw[name]) / 2) for name in ("isl", "osl"))
     table["users"], table["requests"] = raw["users"], raw["num_prompts"]
@@ -277,23 +334,43 @@ def cookbook(raw: pd.DataFrame) -> pd.DataFrame:
     table["seqs"] = both.str.extract(r"max-running(?:-requests)? (\d+)", expand=False)
     table["memory"] = both.str.extract(r"mem(?:-fraction-static)? ([\d.]+)", expand=False).str.rstrip(".")
     words = ("attention-backend=triton", "triton attention"), ("64 prompts before", "64 warm-up")
-    table["told"] = [" ".join(ours for ours, theirs in words if theirs in one) for one in note]
+    table["told"] = [
+        settings("sglang " + line, "", "") or " ".join(ours for ours, theirs in words if theirs in one)
+        for line, one in zip(flags, note, strict=True)
+    ]
     median = note.str.contains("medians")
-    for name in ("ttft", "tpot"):
-        value = raw[f"{name}_mean_ms"] / 1e3
-        table[f"{name}_s"], table[f"{name}_p50_s"] = value.where(~median), value.where(median)
-    share = (raw["osl"] / (raw["isl"] + raw["osl"])).where(note.str.contains("total tok/s"), 1)
-    table["rate"] = raw["tok_s_gpu"] * size * share
-    # Cells with notes in place of flags name attention and experts where they are spread, or state one rank.
-    stated = raw["dp"].eq(1) | deep | flags.ne("")
-    told = {"model not in the catalogue": table["model"].isna(), "layout not stated": ~stated}
-    return table.assign(left_out=reasons(table, told))
+    for time in ("ttft", "tpot"):
+        value = raw[f"{time}_mean_ms"] / 1e3
+        table[f"{time}_s"], table[f"{time}_p50_s"] = value.where(~median), value.where(median)
+    table["rate"] = raw["tok_s_gpu"] * size
+    # Some cells count prompts' tokens, too, which not all of them say.
+    both_ways = note.str.contains("total tok/s") | (under_way(table) > 2 * table["users"])
+    table["rate"] *= (table["n_out"] / (table["n_in"] + table["n_out"])).where(both_ways, 1)
+    return table.assign(left_out=untold(raw, table, spread | flags.ne("")))
+
+
+def under_way(table: pd.DataFrame) -> pd.Series[float]:
+    """Return how many requests are under way by Little's law, if the rate is one of output tokens."""
+    first, each = (table[f"{time}_s"].fillna(table[f"{time}_p50_s"]) for time in ("ttft", "tpot"))
+    return table["rate"] / table["n_out"] * (first.fillna(0) + (table["n_out"] - 1) * each)
+
+
+def untold(raw: pd.DataFrame, table: pd.DataFrame, stated: pd.Series[bool]) -> pd.Series[str]:
+    """Return why a cell is left out of a table of them, empty where it is not."""
+    share = under_way(table) / table["users"]
+    told = {
+        "model not in the catalogue": table["model"].isna(),
+        # Cells with notes in place of flags name attention and experts where they are spread, or state one rank.
+        "layout not stated": ~(raw["dp"].eq(1) | stated),
+        "rate and times contradict": (share > 1 + SLACK) | (table["users"].eq(1) & (share < 1 - IDLE)),
+    }
+    return reasons(table, told)
 
 
 def long_prompts(raw: pd.DataFrame) -> pd.DataFrame:
     """Return points of one engine whose prompts are of many lengths."""
-    known = raw["model"].map(LONG)
-    table = pd.DataFrame({"source": "InferenceX, long prompts", "model": known.str[0], "weights": known.str[1]})
+    ours = raw["model"].map(LONG)
+    table = pd.DataFrame({"source": "InferenceX, long prompts", "model": ours.str[0], "weights": ours.str[1]})
     table["gpu"], table["engine"], table["version"], table["date"] = "h200-sxm", "vllm", "", raw["date"].str[:8]
     table["dp"] = np.where(raw["layout"] == "dep8", 8, 1)
     table["tp"], table["ep"] = 8 // table["dp"], np.where(raw["layout"] == "tp8", 1, 8)
