@@ -261,8 +261,8 @@ def gpustack(raw: pd.DataFrame) -> pd.DataFrame:
     table["told"] = [settings(*row) for row in zip(raw["command"], raw["step"], raw["profile"], strict=True)]
     # Its second tool counts the first token's time in TPOT; no drafts were read with it.
     steady = raw["tool"].str.startswith("guidellm")
-    for ours, theirs in (("tpot_s", "mean"), ("tpot_p50_s", "p50")):
-        table[ours] = raw[f"itl_{theirs}_ms"].where(steady, raw[f"tpot_{theirs}_ms"]) / 1e3
+    for time, theirs in (("tpot_s", "mean"), ("tpot_p50_s", "p50")):
+        table[time] = raw[f"itl_{theirs}_ms"].where(steady, raw[f"tpot_{theirs}_ms"]) / 1e3
     table["ttft_s"], table["ttft_p50_s"] = raw["ttft_mean_ms"] / 1e3, raw["ttft_p50_ms"] / 1e3
     table["rate"] = raw["out_tok_s"]
     return table.assign(left_out=unfit(raw, table))
