@@ -51,6 +51,14 @@ def main() -> None:
 
 def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of splits, and the aggregated ones beside them, that have 0 `prefill_workers`."""
+    table = served_points(raw)
+    table = table[table["engine"].notna() & table["rate"].notna()]
+    ways = table.assign(split=table["prefill_workers"] > 0).groupby(SET_UP)["split"].transform("nunique")
+    return parts(table[ways == 2])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
+
+
+def served_points(raw: pd.DataFrame) -> pd.DataFrame:
+    """Return each point whose layout is stated, aggregated ones with 0 `prefill_workers`; without its part."""
     table = pd.DataFrame({"gpu": raw["gpu"].replace(GPU), "engine": raw["engine"].map(ENGINE), "date": raw["date"]})
     table["weights"], table["drafts"] = raw["precision"].map(WEIGHTS), raw["drafts"]
     table["n_in"], table["n_out"], table["users"] = SHARE * raw["isl"], SHARE * raw["osl"], raw["users"]
@@ -73,9 +81,7 @@ def served_splits(raw: pd.DataFrame) -> pd.DataFrame:
         raw["tpot_p50_s"],
         raw["run_url"].str.extract(_RUN, expand=False),
     )
-    table = table[stated & table["engine"].notna() & table["rate"].notna()]
-    ways = table.assign(split=table["prefill_workers"] > 0).groupby(SET_UP)["split"].transform("nunique")
-    return parts(table[ways == 2])[COLUMNS].sort_values(COLUMNS[:-4], kind="stable")
+    return table[stated]
 
 
 def parts(table: pd.DataFrame) -> pd.DataFrame:
