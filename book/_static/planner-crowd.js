@@ -128,7 +128,7 @@ window.inferenceMathCrowd = (() => {
   // The layouts that answer best with queues counted, as `layouts.size` tries them; undefined where none does.
   const laid = function* (tried, { question, draws, bestPairs, joined }, played, goal) {
     const looks = [];
-    for (const [names, ones] of [[data.together, tried], [data.apart, bestPairs(tried, ({ tp }) => tp)]]) {
+    for (const [names, ones] of [[data.together, tried], [data.apart, bestPairs(tried)]]) {
       const own = [];
       for (const given of ones) {
         const [asked, drawn] = [question(given), draws(given)];

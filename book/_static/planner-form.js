@@ -229,19 +229,19 @@
     throw refused.find(({ field }) => field === "have") ?? refused.at(-1);
   };
 
-  // Set-ups of pools, as `layouts.best_pairs`: for each key of a decode layout that with the prefill layout whose pools
-  // serve most of a GPU under a few draws; and a set-up of units that do both beside such pools.
+  // Set-ups of pools, as `layouts.best_pairs`: for each TP of a decode unit that whose pools serve most of a GPU under a
+  // few draws; and a set-up of units that do both beside such pools.
   const few = (given) => draws(given).filter((_, i) => i % data.looked === 0);
-  const bestPairs = (tried, key) => {
+  const bestPairs = (tried) => {
     const best = new Map();
     const halves = tried.map((one) => math.halves(question(one), few(one)));
     for (const [bound, p, d] of math.pairs_by_bound(halves, tried.map((one) => question(one).unit.gpus))) {
       const decode = tried[d];
-      const most = best.get(key(decode))?.served ?? 0;
+      const most = best.get(decode.tp)?.served ?? 0;
       if (bound <= most) continue;
       const pair = p === d ? decode : { ...decode, pooled: { prefill: tried[p], decode } };
       const served = math.pools_served(question(pair), few(pair));
-      if (served > most * (1 + 1e-9)) best.set(key(decode), { served, pair });
+      if (served > most * (1 + 1e-9)) best.set(decode.tp, { served, pair });
     }
     return [...best.values()].map(({ pair }) => pair);
   };

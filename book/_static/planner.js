@@ -289,7 +289,7 @@
     const look = (given, of) => { const found = decided(given); looks.push({ given, of, gpus: found.asked.unit.gpus, tokens: of(found.asked, found.solved) }); };
     const apart = (asked, solved) => math.tokens_by(asked, solved, "disaggregated");
     for (const i of looked.some(able) ? math.layouts_near(looked) : []) { look(tried[i], math.together_of); yield; }
-    for (const one of bestPairs(tried, () => "")) { look(one, apart); yield; }
+    for (const one of bestPairs(tried)) { look(one, apart); yield; }
     if (!looks.some(({ tokens }) => able(tokens))) {
       const missed = tried.map((one) => math.excess(question(one), math.under(question(one), coefficients(one), [1, 1, 0])));
       return decided(tried[missed.indexOf(Math.min(...missed))]);

@@ -36,7 +36,7 @@ def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0
     target = {
         "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
         "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
-        "units": units, "prefill_gpus": prefill[0], "share": 1.0, "sent": sent, "mixes": True,
+        "units": units, "prefill_gpus": prefill[0], "share": 1.0, "handover": 0.0, "sent": sent, "mixes": True,
     }  # fmt: skip
     costs = {
         "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),
@@ -175,7 +175,7 @@ def test_more_prefill_units_than_serve_less_may_serve_more():
     """Four of a quarter's size leave two units to decode, five to eight one: a draw of slow prompts gains by eight."""
     target = {
         "n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "sent": 0.0, "room": 10.0, "together": 4.0,
-        "units": 3, "prefill_gpus": 0.25, "share": 1.0,
+        "units": 3, "prefill_gpus": 0.25, "share": 1.0, "handover": 0.0,
     }  # fmt: skip
     slow = {"mixed": lambda decodes, prompts: 0.001, "prefill": lambda decodes, prompts: prompts / 20, "front": 0.0}
     fast = {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
@@ -196,11 +196,12 @@ def test_the_link_of_a_prefill_unit_is_as_wide_as_its_gpus(limit, sent, size):
 
 
 def test_pools_take_the_limits_by_steps_of_their_own_and_a_cache_sent_is_part_of_the_first_gap():
-    target = {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1}
+    target = {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1, "handover": 0.0}
     costs = {"front": 0.2, "mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: 1.5 * prompts}
     row = settings_row(8, 100.0, 1)
     assert strain(target, costs, "disaggregated", row) == pytest.approx(1.7 / 2.0)
     assert strain(target | {"ttft": 20.0}, costs, "disaggregated", row) == pytest.approx(0.03 / 0.04)
+    assert strain(target | {"handover": 0.1}, costs, "disaggregated", row) == pytest.approx(1.8 / 2.0)
 
 
 @given(limits, st.floats(0.001, 2))

@@ -10,10 +10,10 @@ from __future__ import annotations
 from math import exp, inf, isfinite
 
 from inference_math import theory
-from inference_math.optimiser.choice import decide, mean, median_row, pools_halves, pools_settings
+from inference_math.optimiser.choice import decide, mean, median_row, pools_halves, pools_settings, served_with
 from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
-from inference_math.optimiser.load import loaded
+from inference_math.optimiser.load import strain
 from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
 from inference_math.optimiser.verdict import UNSAID, verdict
@@ -88,9 +88,9 @@ def pools_served(asked: Asked, draws: list[DrawnCoefficients]) -> float:
     own = of_architecture(asked, "disaggregated")
     target, drawn = target_of(own), drawn_costs(own, draws)
     row = pools_settings(target, drawn)
-    if not row["rate"] > 0:
-        return 0.0
-    return mean([loaded(target, one, "disaggregated", row)["rate"] for one in drawn]) / own["unit"]["gpus"]
+    keeping = [row["rate"] > 0 and strain(target, one, "disaggregated", row) <= NEARLY for one in drawn]
+    rates = [one["rate"] for one in served_with(target, drawn, "disaggregated", row, keeping)]
+    return mean(rates) / own["unit"]["gpus"] if median(rates) > 0 else 0.0
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:

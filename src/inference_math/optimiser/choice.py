@@ -310,23 +310,27 @@ def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str
         pooled = 1 if name == "disaggregated" else 0
         target, drawn = targets[pooled], costs[pooled]
         own = chosen_settings(target, name, drawn)
-        settings[name] = own
-        rows: list[Row] = []
-        held = 0
-        for one in drawn:
-            if own["rate"] > 0 and strain(target, one, name, own) <= NEARLY:
-                rows.append(loaded(target, one, name, own))
-                held += 1
-            else:
-                rows.append(alone(target, one, name) if own["rate"] > 0 else NONE)
-        each[name] = rows
-        kept[name] = held / len(drawn)
+        keeping = [own["rate"] > 0 and strain(target, one, name, own) <= NEARLY for one in drawn]
+        rows = served_with(target, drawn, name, own, keeping)
+        settings[name], each[name] = own, rows
+        kept[name] = len([one for one in keeping if one]) / len(drawn)
         rates[name] = [row["rate"] for row in rows]
     solution = chosen(rates, doubts)
     solution["settings"] = settings
     solution["each"] = each
     solution["kept"] = kept
     return solution
+
+
+def served_with(target: Target, drawn: list[StepCosts], name: str, own: Row, keeping: list[bool]) -> list[Row]:
+    """Return what an architecture does under each draw with its settings, or where they miss a limit, with others."""
+    rows: list[Row] = []
+    for i in range(len(drawn)):
+        if keeping[i]:
+            rows.append(loaded(target, drawn[i], name, own))
+        else:
+            rows.append(alone(target, drawn[i], name) if own["rate"] > 0 else NONE)
+    return rows
 
 
 def alone(target: Target, one: StepCosts, name: str) -> Row:

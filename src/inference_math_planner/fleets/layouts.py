@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, nan
@@ -125,7 +125,7 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     looked = [together_of(one.asked, solved) for one, solved in zip(cases, few, strict=True)]
     near = [cases[i] for i in layouts_near(looked)] if any(median(one) > 0 for one in looked) else []
     looks = [_Look(Plan.of(one, DRAWS), TOGETHER) for one in near]
-    looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in best_pairs(cases, lambda _: "")]
+    looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in best_pairs(cases)]
     if not any(one.able for one in looks):
         return Plan.of(_closest(cases), DRAWS), pd.DataFrame(columns=COLUMNS)
     rows = _rows(looks)
@@ -178,24 +178,25 @@ def _joined(together: Case | None, apart: Case | None) -> Plan:
     return Plan.of(case, DRAWS)
 
 
-def best_pairs(cases: Sequence[Case], key: Callable[[Case], object]) -> list[Case]:
-    """Return cases of decode units, each with its prefill unit: for each key of them that whose pools serve most.
+def best_pairs(cases: Sequence[Case]) -> list[Case]:
+    """Return cases of decode units, each with its prefill unit: for each TP of them that whose pools serve most.
 
     Of a GPU, under a few draws, in the mean. Pairs are asked in the order of what no split of them exceeds, until one
     serves as much as the next may.
     """
     few = [one.pairs(DRAWS)[::LOOKED] for one in cases]
     each = [answers.halves(one.asked, drawn) for one, drawn in zip(cases, few, strict=True)]
-    best: dict[object, tuple[float, Case]] = {}
+    best: dict[int, tuple[float, Case]] = {}
     for bound, p, d in pairs_by_bound(each, [one.unit.gpus for one in cases]):
         first, pair = cases[int(p)].unit, cases[int(d)]
-        most = best[key(pair)][0] if key(pair) in best else 0.0
+        tp = pair.unit.tp
+        most = best[tp][0] if tp in best else 0.0
         if bound <= most:
             continue
         pair = pair if first == pair.unit else replace(pair, prefill=first)
         served = answers.pools_served(pair.asked, few[int(d)])
         if served > most * NEARLY:
-            best[key(pair)] = served, pair
+            best[tp] = served, pair
     return [pair for _, pair in best.values()]
 
 
@@ -303,7 +304,7 @@ def size(
     if have is not None:
         cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
     looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
-    looks += [_Look(_look(one), IN_POOLS) for one in best_pairs(cases, lambda one: one.unit.tp)]
+    looks += [_Look(_look(one), IN_POOLS) for one in best_pairs(cases)]
     looks = _first(looks, have or 0)
     if not looks:
         return Sized(Plan.of(_closest(cases), DRAWS), None)
