@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 
 import pandas as pd
@@ -12,7 +13,7 @@ from node import close, plain
 
 from inference_math.evidence.numerals import digits
 from inference_math.optimiser.verdict import hundredths
-from inference_math_planner import Arrivals, across, as_record, capacity, fleet
+from inference_math_planner import Arrivals, across, as_record, capacity, fleet, search, size
 from inference_math_planner.answers import text
 from inference_math_planner.answers.deployment import ANSWERS, record_of
 from inference_math_planner.fleets.mixes import MIXES, mix
@@ -136,6 +137,29 @@ def test_queues_are_those_of_the_package(page, changes):
     lines = page.locator("#planner-starts pre").evaluate_all("all => all.map(p => p.textContent)")
     assert lines == [line for _, line in one.commands]
     assert ("capacity" if owned else "fleet") in page.evaluate("window.inferenceMathPlanner.asPython()")
+
+
+PAIRED = {"model": "qwen3-235b-a22b", "prompt": "8000", "output": "1000", "ttft": "3000", "tpot": "30", "traffic": "10"}
+
+
+def test_pools_get_a_layout_each_as_on_the_command_line(page):
+    """With the layout on auto, at full load and with queues; and where a prefill unit's layout is named."""
+    put(page, tp="auto", **PAIRED)
+    sized(page)
+    case = replace(case_of(DEFAULT | PAIRED | {"tp": "8"}), units=8)
+    found = size(case, 8, rate=10.0)
+    assert found.plan.case.prefill != found.plan.case.decode
+    assert_card(page, found.fleet.card)
+    lines = page.locator("#planner-starts pre").evaluate_all("all => all.map(p => p.textContent)")
+    assert lines == [line for _, line in found.fleet.commands]
+    assert "decode=unit.resized(tp=" in page.evaluate("window.inferenceMathPlanner.asPython()")
+    put(page, tp="auto", goal="unit")
+    complete(page)
+    assert_card(page, search(case, 8)[0].card)
+    given = DEFAULT | PAIRED | {"tp": "4", "prefill": "TP 1, DP 8, EP 8", "goal": "unit"}
+    put(page, tp="4", prefill="TP 1, DP 8, EP 8")
+    complete(page)
+    assert_card(page, planned(given).card)
 
 
 def test_a_goal_shows_its_own_fields(page):

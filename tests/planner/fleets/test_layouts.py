@@ -13,7 +13,8 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import layouts_near, layouts_ranked
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
-from inference_math_planner import Arrivals, NoFleetError, capacity, fleet, layouts, plan, search, size
+from inference_math_planner import Arrivals, NoFleetError, as_record, capacity, fleet, layouts, plan, search, size
+from inference_math_planner.answers.deployment import planned
 from inference_math_planner.fleets.mixes import mix
 
 DENSE = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -45,6 +46,57 @@ def test_the_best_layout_is_the_plan():
     assert tried.tokens_per_gpu.between(tried.low, tried.high).all()
     assert (tried[["ttft", "tpot"]] <= [CASE.sla.ttft, CASE.sla.tpot]).all(axis=None)
     assert (tried.rate * 170 / tried.gpus).tolist() == pytest.approx(tried.tokens_per_gpu.tolist())
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_no_pair_that_a_bound_left_out_serves_more():
+    """All pairs of a mixture on four GPUs, each planned whole."""
+    found, tried = search(MIXTURE, 4)
+    (best,) = tried.tokens_per_gpu[tried.architecture == "disaggregated"].nlargest(1)
+    each = list(layouts(MIXTURE.unit, 4))
+    for decode in each:
+        for prefill in each:
+            other = plan(decode, MIXTURE.work, MIXTURE.sla, prefill=prefill)
+            rate = other.compared.set_index("architecture").rate["disaggregated"]
+            assert rate * 400 / decode.gpus <= best * 1.03  # a few of the draws may rank two of them otherwise
+    assert found.compared.set_index("architecture").rate["disaggregated"] * 400 / found.case.unit.gpus <= best * (
+        1 + 1e-9
+    )
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_each_architecture_of_a_search_is_laid_out_as_suits_it():
+    """Units that do both are planned as alone, pools as their pair alone: rates of as many GPUs."""
+    case = Case(Unit.of("qwen3-235b-a22b", "h200-sxm", 8, "fp8"), Workload(8000, 1000), SLA(3.0, 0.03))
+    found, tried = search(case, 8)
+    own = found.case
+    assert len({own.unit, own.prefill, own.decode}) == 3
+    alone = plan(own.unit, case.work, case.sla)
+    pools = plan(own.decode, case.work, case.sla, prefill=own.prefill)
+    for name in ("aggregated", "chunked"):
+        assert found.solved["rates"][name] == pytest.approx(alone.solved["rates"][name])
+    of_pools = [rate * own.unit.gpus / own.decode.gpus for rate in pools.solved["rates"]["disaggregated"]]
+    assert found.solved["rates"]["disaggregated"] == pytest.approx(of_pools, rel=1e-3)  # no share of a link exceeds 1
+    assert found.starts["disaggregated"].settings == pools.starts["disaggregated"].settings
+    assert found.starts["disaggregated"].commands == pools.starts["disaggregated"].commands
+    row = tried.iloc[0]
+    assert row.prefill == own.prefill.numbers["layout"]
+    assert row.layout.endswith(f", prefill in TP {own.prefill.tp}")
+    (answer,) = [one for one in as_record(found).architectures if one.architecture == "disaggregated"]
+    assert answer.pools == {"prefill": own.prefill.numbers["layout"], "decode": own.decode.numbers["layout"]}
+    split = answer.split
+    assert answer.pools_gpus == split["prefill"] * own.prefill.gpus + split["decode"] * own.decode.gpus
+    assert answer.pools_rate.value / answer.pools_gpus == pytest.approx(answer.unit_rate.value / own.unit.gpus)
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_fleet_of_pools_is_that_of_its_pair_beside_the_best_rival():
+    found = size(MIXTURE, 4, have=16)
+    pools = next(one for one in (found.fleet, *found.fleet.others) if one.architecture == "disaggregated")
+    own = found.plan.case
+    pair = replace(own, unit=own.decode or own.unit, prefill=own.prefill, decode=None, pool_units=None)
+    alone = capacity(planned(replace(pair, units=own.pool_units or own.units)), 16, architecture="disaggregated")
+    assert (pools.rate, pools.gpus, pools.commands) == (pytest.approx(alone.rate), alone.gpus, alone.commands)
 
 
 def test_no_layout_that_was_left_out_would_have_been_the_first():
