@@ -124,6 +124,8 @@ def test_an_engine_of_before_0_13_plans_no_step_ahead():
     assert first[0].equals(first[1])
     step = others[1].loc["ITL", "P50"]
     assert others[1].loc["TTFT", "P50"] - others[0].loc["TTFT", "P50"] == pytest.approx(step, rel=0.3)
+    (row,) = cadences(old, many, front=0.01, every=(1,)).to_dict("records")
+    assert row["ttft"] == pytest.approx(others[0].loc["TTFT", "mean"])
 
 
 @pytest.mark.parametrize(("n_out", "span"), [(200, 0.0), (10, 0.01)])  # the latter round to one length
