@@ -10,7 +10,7 @@
   const fields = [...form.elements].filter(({ name }) => /-/.test(name)); // named as options of the benchmark
 
   // A unit, and what is asked of it; of several ranks each has prompts of its own.
-  const asks = (given, plan, habits, ranks) => {
+  const asks = (given, plan, ranks) => {
     const question = page.question(given);
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
     const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
@@ -20,7 +20,7 @@
     const unit = math.bench_unit(question.unit, engine, limits[1]);
     const refused = math.bench_refused(unit, longest[0] + longest[1]);
     if (refused.length) throw new Error(math.say(refused));
-    const system = math.bench_system(unit, work, engine, limits, habits, ranks);
+    const system = math.bench_system(unit, work, engine, limits, data.habits[given.engine], ranks);
     const places = math.max_kv_seqs(unit, work, engine);
     return { question, work, pace, system, limits, places, asked: {
       n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
@@ -29,8 +29,7 @@
   };
   // What `planner.cadences` returns.
   const cadences = (given, plan) => {
-    const habits = { ...data.habits[given.engine], ahead: data.engines[given.engine].ahead };
-    const { pace, system, asked: what } = asks(given, plan, habits, Number(given.dp));
+    const { pace, system, asked: what } = asks(given, plan, Number(given.dp));
     return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
   };
   // How far off what cadences gain may be, by the columns of a row; see `planner.cadences`.
@@ -42,7 +41,7 @@
   ];
   // What `planner.foresee` returns.
   const play = (given, plan) => {
-    const { question, work, pace, system, limits, places, asked: what } = asks(given, plan, data.habits[given.engine], 1);
+    const { question, work, pace, system, limits, places, asked: what } = asks(given, plan, 1);
     const told = math.bench(system, pace, what);
     const { spread } = data.fronts;
     const own = spread[data.models[given.model].kind];
@@ -61,7 +60,7 @@
     let found, refused;
     for (const one of page.layoutsOf(given)) {
       try {
-        const { question: { unit, work }, asked } = asks(one, plan, data.habits[one.engine], 1);
+        const { question: { unit, work }, asked } = asks(one, plan, 1);
         found = one;
         if (math.kv_tokens(unit, work.n_in + work.n_out) >= asked.users * (work.n_in + work.n_out)) break;
       } catch (error) { refused = error; }
@@ -84,9 +83,8 @@
       if (last === "cadences") {
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
-        const { cadence, ahead } = data.engines[given.engine];
-        const notes = math.cadence_notes(Number(given.dp), ahead, data.comparisons.cadence);
-        said.replaceChildren(...cells("li", [...math.cadence_said(rows, doubts(given), cadence), ...notes].map(math.say)));
+        const notes = math.cadence_notes(Number(given.dp), data.comparisons.cadence);
+        said.replaceChildren(...cells("li", [...math.cadence_said(rows, doubts(given), data.engines[given.engine].cadence), ...notes].map(math.say)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });

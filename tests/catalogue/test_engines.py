@@ -34,8 +34,7 @@ def mine(monkeypatch):
 
 @pytest.mark.parametrize("model", ["llama-3-70b", "deepseek-v3"])
 def test_a_made_up_engine_is_planned_with(monkeypatch, mine, model):
-    for module in ("inference_math.unit.unit", "inference_math_planner.cli.commands"):
-        monkeypatch.setattr(f"{module}.engines", room.engines)
+    monkeypatch.setattr("inference_math.unit.unit.engines", room.engines)
     gpu, tp = ("h100-sxm", 2) if model == "llama-3-70b" else ("h200-sxm", 8)
     unit = Unit.of(model, gpu, tp, "fp8", "fp8", mine)
     like = Unit.of(model, gpu, tp, "fp8", "fp8", "trtllm")

@@ -34,6 +34,17 @@ def test_budgets_of_vllm_follow_the_prompts_where_the_recipe_does():
     assert recipe_of(mini | {"gpu": "h100-sxm", "version": "0.18.0"}).budget == 8192
 
 
+def test_vllm_plans_steps_ahead_since_its_version_0_13():
+    for version, ahead in {
+        "0.11.2": False,
+        "0.12.0": False,
+        "0.15.1": True,
+        "0.19.0": True,
+        "nightly-5b8c": True,
+    }.items():
+        assert recipe_of(ROW | {"engine": "vllm", "version": version}).habits == Habits(ahead=ahead)
+
+
 def test_tensorrt_s_cache_follows_the_checkpoint_where_no_script_names_another():
     """`kv_cache_config.dtype` is "auto": FP8 only where the checkpoint's own metadata, or a script, asks for it."""
     assert recipe_of(ROW | {"model": "qwen3-32b", "gpu": "gb200", "weights": "bf16"}).kv == "bf16"

@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from inference_math import catalogue
+from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
-from inference_math.unit import Unit
+from inference_math.unit import Unit, nearest
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.unit.kernels import kernels
 from inference_math.unit.mixing import FACTORS, kernel_values
-from inference_math.unit.nearest import SERVED_SCOPE, engine_generation, levels, select_calibration, standpoint
+from inference_math.unit.nearest import (
+    SERVED_SCOPE,
+    engine_generation,
+    levels,
+    plans_ahead,
+    select_calibration,
+    standpoint,
+)
 from inference_math.workload import Workload
 
 
@@ -36,6 +44,14 @@ def test_each_unit_says_where_its_calibration_comes_from():
 )  # fmt: skip
 def test_generations_of_engines(engine, version, name):
     assert engine_generation(engine, version) == name
+
+
+def test_an_engine_that_takes_another_s_coefficients_has_habits_of_its_own(monkeypatch):
+    mine = engine("vllm") | {"like": "vllm", "older": {}, "ahead": False}
+    monkeypatch.setattr(nearest, "engine_record", lambda name: mine if name == "mine" else engine(name))
+    assert [engine_generation(name, "0.12") for name in ("vllm", "mine")] == ["vllm-2025", "vllm-2025"]
+    assert [plans_ahead("vllm", version) for version in ("0.12", "0.13", "")] == [False, True, True]
+    assert [plans_ahead("mine", version) for version in ("0.12", "0.13")] == [False, False]
 
 
 def test_the_table_has_every_level_and_coefficient():

@@ -18,6 +18,7 @@ from inference_math.evidence.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY
+from inference_math_planner.fleets.benchmarks import habits_of
 
 __all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "ServedRow", "recipe_of", "unit_of"]
 
@@ -98,7 +99,8 @@ def _vllm(row: ServedRow) -> Recipe:
     asked = row["model"] == "gpt-oss-120b" and blackwell and row["version"] != "0.11"
     eight = doubled or asked or row["model"] == "llama-3-70b" or row["weights"] == "nvfp4"
     budget = 2 * _nominal(row["n_in"]) if doubled else 8192
-    return Recipe(budget * int(row["dp"]), Habits(), "fp8" if eight else "bf16")
+    habits = habits_of("vllm", version=str(row["version"]))
+    return Recipe(budget * int(row["dp"]), habits, "fp8" if eight else "bf16")
 
 
 def _trtllm(row: ServedRow) -> Recipe:

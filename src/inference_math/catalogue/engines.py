@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypedDict, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, TypedDict, cast, get_type_hints
 
 from inference_math.evidence import data_dir
 from inference_math.evidence.checks import as_one_of
@@ -36,7 +36,7 @@ class EngineRecord(TypedDict):
     like: str
     makers: list[str]
     kernels: bool
-    older: dict[str, str]
+    older: dict[str, Any]
     version: str
     sources: list[str]
     kv_grows: bool

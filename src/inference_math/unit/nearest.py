@@ -25,6 +25,7 @@ __all__ = [
     "engine_generation",
     "known_errors",
     "levels",
+    "plans_ahead",
     "select_calibration",
     "served",
     "standpoint",
@@ -61,8 +62,20 @@ def engine_generation(engine: str, version: str = "") -> str:
     """
     older = engine_record(alike(engine))["older"]
     if older and (said := _numbers(version)) and said < _numbers(older["below"]):
-        return older["name"]
+        return str(older["name"])
     return alike(engine)
+
+
+def plans_ahead(engine: str, version: str = "") -> bool:
+    """Return whether an engine of some age plans a step while the one before it runs.
+
+    >>> plans_ahead("vllm", "0.11.2"), plans_ahead("vllm")
+    (False, True)
+    """
+    record = engine_record(engine)
+    older = record["older"]
+    aged = older and engine_generation(engine, version) == older["name"]
+    return bool(older["ahead"] if aged else record["ahead"])
 
 
 def as_dated(engine: str, version: str = "") -> str:

@@ -301,13 +301,11 @@ def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str
     return said
 
 
-def cadence_notes(ranks: int, ahead: bool, known: ComparisonError) -> list[Part]:
+def cadence_notes(ranks: int, known: ComparisonError) -> list[Part]:
     """Say how cadences were played, and what stands behind how sure they are, the row of `comparison_error`."""
     said: list[Part] = [stands_on(known)]
     if ranks > 1:
         said.append({"key": "cadence.ranks", "ranks": ranks})
-    if ahead:
-        said.append({"key": "cadence.ahead"})
     return said
 
 

@@ -24,7 +24,7 @@ from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.front import handover
-from inference_math.unit.nearest import known_comparisons
+from inference_math.unit.nearest import known_comparisons, plans_ahead
 from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.fleets.bench import (
     CADENCES,
@@ -309,7 +309,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     if front is None and run.pools is not None:  # who measured a front measured it of these pools
         known = replace(known, seconds=known.seconds + handover().seconds)
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
-    habits = admission_of(habits_of(unit.engine, run.chunked))
+    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version))
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, 1)
     if prefill is not None and run.pools is None:
@@ -350,7 +350,6 @@ def cadences(
     """Return what a benchmark shows where prompts are computed at every N-th step alone, for some N [E01, E03].
 
     Of a unit with attention data parallelism the ranks have prompts of their own and step together, for N = 1, too.
-    vLLM plans each step while the one before it runs.
 
     Parameters
     ----------
@@ -387,7 +386,7 @@ def cadences(
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
     asked, work = run.played(late), run.work
-    habits = admission_of(replace(habits_of(unit.engine, run.chunked), ahead=engine(unit.engine)["ahead"]))
+    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version))
     limits = run.limits(unit)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, unit.dp)
@@ -404,7 +403,7 @@ def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[
     """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
     own = engine(unit.engine)
     said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own["cadence"])
-    notes = cadence_notes(unit.dp, own["ahead"], known_comparisons()["cadence"])
+    notes = cadence_notes(unit.dp, known_comparisons()["cadence"])
     return list(map(say, said)), list(map(say, notes))
 
 
@@ -413,8 +412,14 @@ def doubts_of(unit: Unit, run: Benchmark) -> list[list[float]]:
     return cadence_doubts(known_comparisons(), unit.kind, unit.gpu.generation, run.work.n_in, run.work.n_out)
 
 
-def habits_of(name: str, chunked: bool | None = None) -> Habits:
-    """Return how an engine lets prompts into its steps, unless it is told whether it shall cut them."""
+def habits_of(name: str, chunked: bool | None = None, version: str = "") -> Habits:
+    """Return how an engine of some age lets prompts into its steps, unless it is told whether it shall cut them.
+
+    Examples
+    --------
+    >>> [habits_of("vllm", version=version).ahead for version in ("0.11", "0.13", "")]
+    [False, True, True]
+    """
     record = engine(name)
     whole = record["whole"] if chunked is None else not chunked
-    return Habits(whole=whole, alone=record["alone"], since=record["since"])
+    return Habits(whole=whole, alone=record["alone"], since=record["since"], ahead=plans_ahead(name, version))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from inference_math import Unit, Workload, simulate
+from inference_math.catalogue.engines import engines
 from inference_math.catalogue.links import link
 from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
@@ -18,6 +19,7 @@ from inference_math.optimiser.doubt import FARTHER
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
+from inference_math.unit.front import handover
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import Requests, Trace
 from inference_math_planner import Benchmark, cadences, foresee
@@ -25,6 +27,7 @@ from inference_math_planner.fleets import bench, queues, traffic
 from inference_math_planner.fleets.bench import bench_lengths
 
 UNIT = Unit.of("llama-3-8b", "h100-sxm")
+AHEAD = simulate.Habits(ahead=True)  # as today's vLLM plans its steps
 
 
 def test_more_prompts_at_the_same_load_show_another_ttft():
@@ -103,13 +106,26 @@ def test_it_is_the_simulator_with_the_front():
     told = foresee(UNIT, Benchmark(900, 150, prompts=120, concurrency=12, range_ratio=0.2, seed=5), front=0.03)
     run = simulate.benchmark(
         Same(900, 150, 0.2, 5), simulate.Steps(UNIT), concurrency=12, requests=120, front=0.03, every_gap=True,
-        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, 150))),
+        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, 150)), habits=AHEAD),
     )  # fmt: skip
     for row, name in (("TTFT", "ttft"), ("latency", "latency"), ("TPOT", "tpot"), ("ITL", "gap")):
         near = 1e-6 if row != "ITL" else 0.01  # gaps of steps in a row are noted by their mean
         for column in told.table:
             assert told.table.loc[row, column] == pytest.approx(run.summary()[f"{name}_{column.lower()}"], rel=near)
     assert told.rate == pytest.approx(run.request_rate)
+
+
+def test_an_engine_of_before_0_13_plans_no_step_ahead():
+    """A request alone finds nothing planned; of those that come while others decode each waits a step more."""
+    today, old = Unit.of("llama-3-8b", "h100-sxm"), Unit.of("llama-3-8b", "h100-sxm", version="0.12.0")
+    old = old.calibrated(today.calibration)
+    one, many = Benchmark(1000, 200, prompts=1), Benchmark(1000, 200, prompts=400, rate=8.0)
+    first, others = ([foresee(unit, run, front=0.01).table for unit in (old, today)] for run in (one, many))
+    assert first[0].equals(first[1])
+    step = others[1].loc["ITL", "P50"]
+    assert others[1].loc["TTFT", "P50"] - others[0].loc["TTFT", "P50"] == pytest.approx(step, rel=0.3)
+    (row,) = cadences(old, many, front=0.01, every=(1,)).to_dict("records")
+    assert row["ttft"] == pytest.approx(others[0].loc["TTFT", "mean"])
 
 
 @pytest.mark.parametrize(("n_out", "span"), [(200, 0.0), (10, 0.01)])  # the latter round to one length
@@ -125,7 +141,7 @@ def test_arrivals_have_no_burst_and_bunches_wait_longer():
     assert bunched.table.loc["TTFT", "P99"] > calm.table.loc["TTFT", "P99"]
     run = simulate.open_loop(
         Same(1000, 200, 0.0), simulate.Steps(UNIT), rate=8.0, requests=400, seed=0,
-        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(1000, 200))),
+        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(1000, 200)), habits=AHEAD),
     )  # fmt: skip
     for row, seen in (("TTFT", run.requests.ttft), ("latency", run.requests.latency)):
         assert calm.table.loc[row, "mean"] == pytest.approx(seen.mean() + UNIT.front.seconds, rel=0.1)
@@ -165,7 +181,7 @@ def test_a_prefill_pool_in_its_own_layout():
     """More GPUs of a prefill unit bring the first token sooner, and no other one."""
     two = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")
     run = Benchmark(2200, 170, prompts=40, concurrency=4, pools=(1, 1))
-    plain, own = foresee(two, run), foresee(two, run, prefill=two.resized(tp=8))
+    plain, own = foresee(two, run, front=0.02), foresee(two, run, front=0.02, prefill=two.resized(tp=8))
     assert own.table.loc["TTFT", "P50"] < 0.6 * plain.table.loc["TTFT", "P50"]
     assert own.table.loc["TPOT", "P50"] == pytest.approx(plain.table.loc["TPOT", "P50"], rel=0.2)
     for more, wrong in (({}, two.resized(weights="bf16", tp=4)), ({"pools": None}, two.resized(tp=8))):
@@ -247,8 +263,9 @@ def test_cadences_say_how_sure_they_are_by_their_own_pairs():
     assert first["gap_sure"] == ""
 
 
-def test_a_cadence_of_one_on_one_rank_that_plans_no_step_ahead_is_the_benchmark():
-    asked = Unit.of("llama-3-8b", "h100-sxm", engine="trtllm"), Benchmark(900, 150, 120, 12, range_ratio=0.2)
+@pytest.mark.parametrize("engine", engines())
+def test_a_cadence_of_one_on_one_rank_is_the_benchmark(engine):
+    asked = Unit.of("llama-3-8b", "h100-sxm", engine=engine), Benchmark(900, 150, 120, 12, range_ratio=0.2)
     (row,), told = cadences(*asked, every=(1,)).to_dict("records"), foresee(*asked)
     assert row["gap"] == pytest.approx(told.table.loc["ITL", "mean"])
     assert row["ttft"] == pytest.approx(told.table.loc["TTFT", "mean"])
@@ -299,7 +316,7 @@ def test_requests_beyond_what_the_engine_lets_in_wait():
     assert bound.table.loc["TTFT", "mean"] > 5 * free.table.loc["TTFT", "mean"]
     run = simulate.benchmark(
         Same(500, 100, 0.2), simulate.Steps(UNIT), concurrency=32, requests=64, front=UNIT.front.seconds,
-        scheduler=simulate.Chunked(8192, max_batch=4),
+        scheduler=simulate.Chunked(8192, max_batch=4, habits=AHEAD),
     )  # fmt: skip
     assert bound.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
 
@@ -380,7 +397,8 @@ def test_pools_are_those_of_the_simulator():
     told = foresee(UNIT, Benchmark(2000, 120, pools=(2, 1), link="tcp", **asked))
     sent = UNIT.model.kv_token("bf16") / link("tcp").of(UNIT.gpu)
     run = simulate.benchmark(
-        Same(2000, 120, 0.3), simulate.Steps(UNIT), concurrency=24, requests=200, front=UNIT.front.seconds,
+        Same(2000, 120, 0.3), simulate.Steps(UNIT), concurrency=24, requests=200,
+        front=UNIT.front.seconds + handover().seconds,
         scheduler=simulate.Disaggregated(
             prefill_units=2, decode_units=1, transfer=sent, max_batch=UNIT.places(Workload(2000, 120)), budget=4096
         ),
