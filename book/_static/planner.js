@@ -225,16 +225,16 @@
     const columns = names.map((name) => {
       const [row, own] = [rows[name], solved.settings[name]];
       const sized = asksFleet && solved.best ? loaded(name) : [];
-      if (!(row.rate[0] > 0)) return [...sized, "none"];
+      if (!(row.rate[0] > 0)) return [...sized, "", "none"];
       return [
-        ...sized, three(row.rate), often(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
+        ...sized, say(math.laid_out(asked, name)), three(row.rate), often(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
         digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(math.of_architecture(asked, name), own)) : "", optional(own.prefill_units), told(asked, given, name, own), three(row.ttft, 1000), three(row.tpot, 1000),
       ];
     });
     const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
     const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", loss, "keeps the promise in this share of draws",
       "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
-    "requests/s of a unit, at full load", "the best in this share of draws, at full load", `${loss} (at full load)`, "keeps the limits in this share of draws",
+    "layout of a unit", "requests/s of a unit, at full load", "the best in this share of draws, at full load", `${loss} (at full load)`, "keeps the limits in this share of draws",
     "decodes at once in a unit, in the mean at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", "settings to start with, at full load", `${of}TTFT at full load (ms)`,
     asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
     table("planner-architectures", ["quantity", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));

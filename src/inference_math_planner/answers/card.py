@@ -153,6 +153,21 @@ def shares_of(layout: Layout) -> list[Part]:
     return shares
 
 
+def laid_out(asked: Asked, name: str) -> Part:
+    """Return the layout of an architecture's units, of pools that of a prefill unit, too, where it is another."""
+    own = of_architecture(asked, name)
+    unit = own["unit"]["layout"]
+    return both_layouts(unit, prefill_unit(own)["layout"] if name == "disaggregated" else unit)
+
+
+def both_layouts(layout: Layout, prefill: Layout) -> Part:
+    """Return a layout in words, with that of a prefill unit where it is another."""
+    decode: Part = {"key": "layout.shares", "shares": shares_of(layout)}
+    if same_layout(prefill, layout):
+        return decode
+    return {"key": "layout.apart", "decode": decode, "prefill": {"key": "layout.shares", "shares": shares_of(prefill)}}
+
+
 def same_layout(one: Layout, other: Layout) -> bool:
     """Tell whether two units share a model alike among their GPUs."""
     alike = one["tp"] == other["tp"] and one["dp"] == other["dp"]

@@ -118,7 +118,7 @@ class Plan:
     def compared(self) -> pd.DataFrame:
         """What each architecture does at full load with its settings: a row each, that which serves most first.
 
-        Columns: architecture; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
+        Columns: architecture; layout, of its units in words; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
         share of the draws in which it is the best; loss, how much less it serves in the mean, as a share of the most;
         kept, the share of the draws that keep the limits; batch, the most requests at once; decodes, in flight at that
         rate; chunk, computed and prefill_units.
@@ -126,7 +126,7 @@ class Plan:
         rows = []
         for name in self.order:
             settings, middle = self.solved["settings"][name], median_row(self.solved["each"][name])
-            row: dict[str, Any] = {"architecture": name}
+            row: dict[str, Any] = {"architecture": name, "layout": say(card.laid_out(self.case.asked, name))}
             for key in ("rate", "ttft", "tpot"):
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
             row |= {"best_in": self.solved["best_in"][name], "loss": self.solved["loss"][name]}

@@ -126,6 +126,7 @@ class OneUnit(Timed, frozen=True, kw_only=True):
     """What an architecture does at full load, of one unit and without queues; see `Plan.compared`."""
 
     architecture: Name
+    layout: str
     best_in: Share
     loss: Share
     kept: Share

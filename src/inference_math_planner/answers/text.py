@@ -20,6 +20,7 @@ from inference_math.optimiser import verdict
 from inference_math.optimiser.verdict import stands_on
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA
+from inference_math_planner.answers.card import both_layouts
 from inference_math_planner.answers.record import (
     Answer,
     Choice,
@@ -257,7 +258,9 @@ def fleets_table(record: Record) -> pd.DataFrame:
 def _fleet_cells(one: Choice) -> dict[str, str]:
     assert one.rate is not None
     served = _three(one.served) if one.served else digits(one.rate.value)
-    cells = {"architecture": str(one.architecture), "replicas": digits(one.replicas)}
+    prefill = one.pools["prefill"] if one.pools else one.layout
+    cells = {"architecture": str(one.architecture), "layout of a unit": say(both_layouts(one.layout, prefill))}
+    cells |= {"replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
     cells |= {"best in": _often(one.best_in), _LOSS: percent(one.loss or 0.0)}
     cells |= {
@@ -316,7 +319,13 @@ def _architecture_cells(row: OneUnit) -> dict[str, str]:
     each |= {"prefill units": cell(row.prefill_units)}
     last = {"best in": _often(row.best_in), _LOSS: percent(row.loss), "keeps limits in": percent(row.kept)}
     last |= {"settings to start with": ", ".join(row.options)}
-    return {"architecture": row.architecture} | dict([rate]) | each | dict([ttft, tpot]) | last
+    return (
+        {"architecture": row.architecture, "layout of a unit": row.layout}
+        | dict([rate])
+        | each
+        | dict([ttft, tpot])
+        | last
+    )
 
 
 def _often(share: float) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
+from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
 from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_by
@@ -21,6 +22,7 @@ from inference_math.optimiser.types import Solution
 from inference_math.unit import Unit
 from inference_math.unit.asked import NEARLY
 from inference_math.unit.types import Asked, DrawnCoefficients
+from inference_math_planner.answers.card import laid_out
 from inference_math_planner.answers.deployment import Plan, may_meet
 from inference_math_planner.answers.notes import excess
 from inference_math_planner.fleets import queues, traffic
@@ -359,24 +361,9 @@ def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
     case, names = look.case, [name for name in look.plan.order if name in look.names]
     unit, row = case.unit, look.plan.compared.set_index("architecture").loc[names[0]]
     middle, low, high = interval(0.0, tokens)
-    layout = _words(unit) if case.prefill is None else f"{_words(unit)}, prefill in {_words(case.prefill)}"
     return {
-        "architecture": names[0], "layout": layout, **unit.numbers["layout"],
+        "architecture": names[0], "layout": say(laid_out(case.asked, names[0])), **unit.numbers["layout"],
         "prefill": None if case.prefill is None else case.prefill.numbers["layout"], "gpus": unit.gpus,
         "rate": row["rate"], "tokens_per_gpu": middle, "low": low, "high": high,
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],
     }  # fmt: skip
-
-
-def layout_said(tp: int, dp: int, ep: int, pp: int) -> str:
-    """Return a layout in words.
-
-    >>> layout_said(tp=1, dp=8, ep=8, pp=1)
-    'TP 1, DP 8, EP 8'
-    """
-    sizes = {"PP": pp, "DP": dp, "EP": ep}
-    return ", ".join([f"TP {tp}"] + [f"{name} {size}" for name, size in sizes.items() if size > 1])
-
-
-def _words(unit: Unit) -> str:
-    return layout_said(unit.tp, unit.dp, unit.ep, unit.pp)
