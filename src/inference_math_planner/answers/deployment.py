@@ -118,10 +118,10 @@ class Plan:
     def compared(self) -> pd.DataFrame:
         """What each architecture does at full load with its settings: a row each, that which serves most first.
 
-        Columns: architecture; layout, of its units in words; rate (requests/s of a unit), ttft and tpot (s), each with _low and _high; best_in, the
-        share of the draws in which it is the best; loss, how much less it serves in the mean, as a share of the most;
-        kept, the share of the draws that keep the limits; batch, the most requests at once; decodes, in flight at that
-        rate; chunk, computed and prefill_units.
+        Columns: architecture; layout, of its units in words; rate (requests/s of a unit), ttft and tpot (s), each with
+        _low and _high; best_in, the share of the draws in which it is the best; loss, how much less it serves in the
+        mean, as a share of the most; kept, the share of the draws that keep the limits; batch, the most requests at
+        once; decodes, in flight at that rate; chunk, computed and prefill_units.
         """
         rows = []
         for name in self.order:
