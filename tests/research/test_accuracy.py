@@ -26,7 +26,7 @@ def test_engines_unlike_the_calibrated_are_outside_and_too_slow():
     error = (frame.predicted / frame.measured - 1).groupby([frame.gpu, frame.tp]).mean()
     assert (error < -0.14).all()
     assert error["h100-sxm", 8] < error["h100-sxm", 2]
-    assert accuracy.coverage(frame) < 0.1
+    assert accuracy.coverage(frame) < 0.3
 
 
 def test_mlenergy_is_held_since_its_engine_is_one_of_those_that_set_the_width():
