@@ -100,10 +100,13 @@ def test_a_step_just_above_what_graphs_cover_is_longer() -> None:
 def test_the_form_that_ships_is_too_short_for_an_engine_that_is_watched() -> None:
     steps, loops = STEPS.query("offloading == 0 and prompts <= 1"), evidence.load("predicted_loops").frame
     off = 1e3 * UNIT.step_time(steps.decodes, steps.context, steps.tokens) / steps.step_ms - 1
-    assert off.mean() == pytest.approx(-0.14, abs=0.03)
-    assert (off < 0.01).all()
-    assert loops.measured.between(loops.low, loops.high).sum() == 4
-    assert (loops.predicted < loops.measured).all()
+    long = (steps.tokens >= 512) & (steps.decodes < 32)
+    assert off[long].abs().mean() < 0.05  # steps whose time is that of products
+    assert off[steps.tokens == 0].mean() == pytest.approx(-0.13, abs=0.02)  # the host between two steps, in full
+    assert (off[steps.tokens == 0] < 0).all()
+    assert loops.measured.between(loops.low, loops.high).sum() == 8
+    tpot = loops[loops.quantity == "tpot"]
+    assert (tpot.predicted < tpot.measured).all()
     one = loops[(loops.quantity == "tpot") & (loops.users == 16)].iloc[0]
     work = Workload(512, 16, lengths="geometric")
     assert one.predicted == pytest.approx(float(UNIT.tpot(work, 16)), rel=1e-5)

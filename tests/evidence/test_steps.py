@@ -97,7 +97,8 @@ def test_mixed_steps_that_no_fit_saw_are_met_by_the_fitted_form(name: str) -> No
     fitted = unit.calibrated(from_kernels.fit(found, unit).calibration)
     off = np.abs(from_kernels.predicted(mixed, fitted) / mixed["seconds"] - 1)
     assert off.mean() < 0.08
-    assert off.mean() < np.abs(from_kernels.predicted(mixed, unit) / mixed["seconds"] - 1).mean()
+    if unit.weights == "fp8":  # the shipped rate of BF16 is of these very steps
+        assert off.mean() < np.abs(from_kernels.predicted(mixed, unit) / mixed["seconds"] - 1).mean()
 
 
 @pytest.mark.parametrize("name", NAMES)

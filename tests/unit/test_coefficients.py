@@ -59,10 +59,10 @@ def test_draws_scatter_as_the_covariance_says():
 
 
 def test_draws_keep_the_jackknife_s_correlations():
-    """More bandwidth goes with less BF16 compute, more FP8 compute with longer layers: they were fitted together."""
+    """More FP8 compute goes with longer layers: they were fitted together. BF16 is of steps, and by itself."""
     together = np.corrcoef(np.log(values(VLLM.draws(2000))).T)
     at = COEFFICIENTS.index
-    assert together[at("memory"), at("bf16")] < -0.7
+    assert abs(together[at("memory"), at("bf16")]) < 0.1 < together[at("attention"), at("bf16")]
     assert together[at("fp8"), at("layer")] > 0.6
     assert abs(together[at("fp8"), at("per_sequence_overhead")]) < 0.1
 
@@ -92,7 +92,7 @@ def test_what_was_never_calibrated_widens_the_spread():
     spreads = {name: VLLM.widest(**{**inside, name: value}) for name, value in changes.items()}
     assert min(spreads.values()) > 1.3 * VLLM.spread
     assert max(spreads, key=spreads.get) == "kind"
-    assert spreads["engine"] ** 2 - VLLM.spread**2 == pytest.approx(0.271**2, rel=0.02)  # what sources differ by
+    assert spreads["engine"] ** 2 - VLLM.spread**2 == pytest.approx(0.2645**2, rel=0.02)  # what sources differ by
     assert VLLM.widest(**{**inside, "gpu": "b200", "kind": "MLA"}) > max(spreads["gpu"], spreads["kind"])
     # Each point by itself, as if it had been asked alone.
     points = VLLM.spread_for(**{**inside, "concurrency": np.array([1, 8, 1000])})

@@ -5,10 +5,10 @@
 One fit for each engine whose operators are measured, and one to both, which serves sglang. Uncertainties are those of a
 new model on a new generation of the engine: the jackknife's covariance over the five models, of a model more and as
 Student's t has it; `low` and `high` are 95 % of the draws. `kv` is `memory`, with what generations of engines differ
-by; `attention` is `bf16`. `collective_latency` and what mixtures and four bits need are those of served points
-(`served_levels`, made first). `per_sequence_overhead`, 0 in operators, is what the leanest engine of the calibration
-adds, with the scatter between generations: it is a property of a release, has fallen with each, and the next release
-is the one that is asked for.
+by. `bf16` is that of whole steps (`from_steps`), which operators one by one do not tell, and `attention` is `bf16`.
+`collective_latency` and what mixtures and four bits need are those of served points (`served_levels`, made first).
+`per_sequence_overhead`, 0 in operators, is what the leanest engine of the calibration adds, with the scatter between
+generations: it is a property of a release, has fallen with each, and the next release is the one that is asked for.
 `spread` is no share of a rate: the standard deviation of log(measured / predicted) on models that were left out. The
 columns from `memory` on are correlations.
 
@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import from_operators
+import from_steps
 import numpy as np
 import pandas as pd
 import transfer
@@ -65,15 +66,17 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu(H100)
     untold = composed(levels(), kernels(), standpoint(model, gpu, "fp8", engine, together=8))
     served = {name: untold["values"][name] for name in SERVED}
-    values = replace(found, per_sequence_overhead=float(seen["seconds"].min()), **served)
+    bf16, between = from_steps.new_unit(from_steps.rates(found))
+    values = replace(found, bf16=bf16, attention=bf16, per_sequence_overhead=float(seen["seconds"].min()), **served)
     names = list(COEFFICIENTS)
     models = from_operators.new_model(others).reindex(index=names, columns=names).fillna(0.0)
     covariance = models.to_numpy(dtype=float, copy=True)
-    for name, like in (("kv", "memory"), ("attention", "bf16")):
-        at, of = names.index(name), names.index(like)
-        covariance[at], covariance[:, at] = covariance[of], covariance[:, of]
-        covariance[at, at] = covariance[of, of]
-    kv, request = names.index("kv"), names.index("per_sequence_overhead")
+    steps_tell = [names.index("bf16"), names.index("attention")]
+    covariance[steps_tell], covariance[:, steps_tell] = 0.0, 0.0
+    covariance[np.ix_(steps_tell, steps_tell)] = between**2
+    kv, memory, request = (names.index(name) for name in ("kv", "memory", "per_sequence_overhead"))
+    covariance[kv], covariance[:, kv] = covariance[memory], covariance[:, memory]
+    covariance[kv, kv] = covariance[memory, memory]
     covariance[kv, kv] += transfer.between_generations(transfer.KV) ** 2
     covariance[request, request] = transfer.between_generations(seen["seconds"]) ** 2
     for name in SERVED:

@@ -19,6 +19,7 @@ from scipy.optimize import least_squares
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, ZERO_SHOT_SCOPE, Coefficients
+from inference_math.unit.nearest import levels, served, standpoint
 from inference_math.unit.operators import H100
 from inference_math_book.predicted import by_source
 
@@ -88,20 +89,19 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
     Each is the standard deviation of log(measured / predicted) where predictions were tried beyond what they were
     fitted to. model, tp: each one left out of the fit to operators. engine: between sources to which nothing was
     fitted (`by_source`). concurrency, n_out: the larger batches and longer contexts left out. n_in: prompts beyond the
-    tables (vLLM's blog, one H100). gpu: SARATHI's steps on an A6000, and Splitwise's on A100s beside those on H100s.
-    dp, nodes, kind: judgements.
+    tables (vLLM's blog, one H100), by the calibration that is further off. gpu: SARATHI's steps on an A6000, and
+    Splitwise's on A100s beside those on H100s. dp, nodes, kind: judgements.
     """
     others = accuracy.published()
     error = np.log(others["predicted"] / others["measured"])
     a6000 = _root(error[others["gpu"] == "a6000"])
-    long = _root(error[(others["gpu"] == H100) & (others["n_in"] > ZERO_SHOT_SCOPE["n_in"][1])])
     left = {name: _root(from_operators.left_out(steps, name)["spread"]) for name in ("model", "tp")}
     left["engine"] = float(by_source()["mean"].std())
     further = {
         name: from_operators.beyond(steps, column, steps[column].max() / _TABLED)
         for name, column in (("concurrency", "batch"), ("n_out", "context"))
     }
-    found = left | further | {"n_in": long, "gpu": _root([a6000, _root(_a100())])}
+    found = left | further | {"n_in": _long(), "gpu": _root([a6000, _root(_a100())])}
     rows = [(name, width, "fitted") for name, width in found.items()] + [
         ("dp", _KIND, "judged"),
         ("nodes", _NODES, "judged"),
@@ -117,6 +117,16 @@ def _added(step: ArrayLike, terms: NDArray[np.float64], measured: ArrayLike) -> 
         return np.asarray(np.log((np.asarray(step) + terms @ added * 1e-6) / np.asarray(measured)))
 
     return np.asarray(least_squares(misses, np.full(terms.shape[1], 1.0), bounds=(0, 5000)).x) * 1e-6
+
+
+def _long() -> float:
+    """Return by how much long prompts are off, zero-shot or from served points, whichever is worse."""
+    rows = load("vllm_kv_offload").frame
+    rows = rows[rows["prompt_tokens"] > ZERO_SHOT_SCOPE["n_in"][1]]
+    unit = Unit.of("llama-3-8b", H100)
+    moved = unit.calibrated(served(levels(), standpoint(unit.model, unit.gpu, unit.weights, unit.engine, kv=unit.kv)))
+    tokens, seconds = rows["prompt_tokens"].to_numpy(dtype=float), rows["compute_ms"].to_numpy(dtype=float) / 1e3
+    return max(_root(np.log(each.prefill_time(tokens) / seconds)) for each in (unit, moved))
 
 
 def _a100() -> NDArray[np.float64]:
