@@ -43,7 +43,8 @@ def played(found, one, rate, seed=0, share=0.9):
     case = replace(found.case, units=one.units, work=replace(found.case.work, lengths="geometric")).asked
     system = queues.system_for(case, one.architecture, one.row)
     paces = [queues.pace_of(case, *pair) for pair in found.pairs]
-    fronts = [answers.under(case, *pair)["front"] for pair in found.pairs]
+    later = case["handover"] if one.architecture == "disaggregated" else 0.0
+    fronts = [answers.under(case, *pair)["front"] + later for pair in found.pairs]
     each = zip(paces, fronts, strict=True)
     draws = [{"pace": pace, "prefill": pace, "front": front, "place": 0} for pace, front in each]
     return [queues.played(case, system, draw, drawn_of(seed, share), rate, 1.0, 0.0) for draw in draws]
