@@ -287,7 +287,8 @@ def gpus_table(record: Record) -> pd.DataFrame:
 
 def layouts_table(record: Record) -> pd.DataFrame:
     """Return the first ten layouts as a table of text."""
-    titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %", "best_in": "first by step times (share)"}
+    titles = {"tokens_per_gpu": "tokens/s of a GPU", "low": "5 %", "high": "95 %"}
+    titles |= {"best_in": "first by step times (share)"}
     titles |= {"loss": f"{_LOSS} (share)", "decodes": _DECODES, "ttft": "TTFT (s)", "tpot": "TPOT (s)"}
     if record.fleets is not None:
         titles |= {"answer": "requests/s of the GPUs" if record.answer.served else "GPUs for the traffic"}
