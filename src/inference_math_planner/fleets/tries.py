@@ -7,7 +7,7 @@ from math import inf
 from inference_math.optimiser.choice import mean, tokens_by
 from inference_math.optimiser.draws import median
 from inference_math.optimiser.types import Solution
-from inference_math.unit.types import Asked
+from inference_math.unit.types import Asked, Layout
 from inference_math_planner.fleets.queues import GUESS, cost, replica_gpus, sizes_of
 
 __all__ = [
@@ -22,12 +22,12 @@ TRIED = [1, 2, 4, 8, 16]  # sizes of TP and DP
 FIRST_OF_EACH = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
 
 
-def tried_in_a_node(most: int, mixture: bool) -> list[dict[str, int]]:
+def tried_in_a_node(most: int, mixture: bool) -> list[Layout]:
     """Return layouts on at most so many GPUs: each TP, and of mixtures DP with whole experts.
 
     Attention in groups goes with whole experts. Whether a model fits is not asked.
     """
-    found: list[dict[str, int]] = []
+    found: list[Layout] = []
     for tp in TRIED:
         for dp in TRIED:
             if tp * dp > most or (dp > 1 and not mixture):
