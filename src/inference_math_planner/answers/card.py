@@ -63,6 +63,7 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
     if best["name"] == "disaggregated" or second == "disaggregated":
         right, count = about["verdicts"][word]
         said.append({"key": "card.scored", "right": right, "count": count})
+        said.append(crowded_alike(users_on_a_gpu(asked, best, about), about["crowds"]))
     rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
     others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
     tail = about["tail"]
@@ -80,6 +81,22 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
         "cost": priced(asked, best, about), "start": steps_of(best),
         "next": {"key": "next." + word, "name": best["name"], "second": second},
     }  # fmt: skip
+
+
+def users_on_a_gpu(asked: Asked, best: Sized, about: About) -> float:
+    """Return the requests under way on each GPU of what is chosen, in the middle of the draws: by Little's law."""
+    gpus = best["gpus"][0] if about["goal"] != "unit" else about["gpus"]
+    seconds = best["ttft"][0] + best["tpot"][0] * (asked["work"]["n_out"] - 1)
+    return best["rate"][0] * seconds / gpus
+
+
+def crowded_alike(users: float, crowds: list[list[float]]) -> Part:
+    """Say how many of the served splits gained that had about as many users on a GPU."""
+    at = 0
+    while at < len(crowds) - 1 and users > crowds[at][0]:
+        at += 1
+    here = crowds[at]
+    return {"key": "card.crowd", "users": users, "gained": here[1], "count": here[2]}
 
 
 def unit_card(asked: Asked, solved: Solution, about: About) -> Card:

@@ -34,7 +34,7 @@ from inference_math_planner.answers.commands import commands
 from inference_math_planner.answers.record import Answer, Record, carded, rows_of
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
-from inference_math_planner.answers.verdicts import scored
+from inference_math_planner.answers.verdicts import crowds, scored
 
 __all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "may_meet", "plan", "planned", "record_of"]
 
@@ -185,7 +185,7 @@ class Plan:
             goal=goal, traffic=traffic, have=have, gpus=unit.gpus, price=self.case.price or 0.0, tail=quantile or 0.0,
             never=len(self.outside) > 0, own=mode not in ("served", "zero-shot"), scaled=mode == "zero-shot",
             model=unit.model.name, gpu=unit.gpu.name, weights=unit.weights, kind=unit.kind, engine=unit.engine,
-            rows=known_errors(), verdicts=scored(),
+            rows=known_errors(), verdicts=scored(), crowds=crowds(),
         )  # fmt: skip
 
     @cached_property
@@ -546,6 +546,8 @@ def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
     units = own["units"] if pools else 1  # what is repeated
     choice = changed(basis(found, row.architecture), best_in=row.best_in, loss=row.loss, units=units)
     choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
+    if pools:
+        choice = changed(choice, pools_gpus=units * own["unit"]["gpus"])
     if not row.commands:
         return choice
     each = [row.rate, row.rate_low, row.rate_high]

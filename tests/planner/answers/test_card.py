@@ -218,3 +218,13 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
         "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs"
     )
     assert say(card.what(sized, asked, about | {"never": False})).endswith("(FP8, TP 2)")
+
+
+def test_a_card_counts_users_on_a_gpu_and_splits_served_with_about_as_many():
+    asked = {"work": {"n_out": 101.0}}
+    best = {"gpus": [8, 8, 8], "rate": [4.0, 3.0, 5.0], "ttft": [1.0] * 3, "tpot": [0.03] * 3}
+    assert card.users_on_a_gpu(asked, best, {"goal": "gpus"}) == pytest.approx(4.0 * (1.0 + 100 * 0.03) / 8)
+    assert card.users_on_a_gpu(asked, best, {"goal": "unit", "gpus": 4}) == pytest.approx(4.0)
+    crowds = [[1.0, 1, 4], [3.0, 2, 5], [1e9, 6, 7]]
+    told = [card.crowded_alike(users, crowds) for users in (1.0, 1.1, 3.0, 50.0)]
+    assert [(one["gained"], one["count"]) for one in told] == [(1, 4), (2, 5), (2, 5), (6, 7)]

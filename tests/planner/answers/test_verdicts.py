@@ -20,3 +20,11 @@ def test_a_verdict_counts_under_its_word_and_is_right_where_the_named_way_won(mo
     table = pd.DataFrame(pairs, columns=["part", "planned_chance", "gain"])
     monkeypatch.setattr(verdicts, "load", lambda name: SimpleNamespace(frame=table))
     assert verdicts.scored.__wrapped__() == {"sure": [2, 3], "likely": [1, 2], "open": [2, 3]}
+
+
+def test_served_splits_are_counted_by_users_on_a_gpu(monkeypatch):
+    pairs = [(8, 8, 0.9), (8, 8, 1.2), (9, 8, 1.1), (24, 8, 0.5), (800, 8, 2.0)]
+    table = pd.DataFrame(pairs, columns=["users", "gpus", "gain"])
+    monkeypatch.setattr(verdicts, "load", lambda name: SimpleNamespace(frame=table))
+    found = verdicts.crowds.__wrapped__()
+    assert [one[1:] for one in found] == [[1, 2], [1, 2], [0, 0], [1, 1]]
