@@ -124,10 +124,8 @@ def test_one_source_alone_and_under_other_coefficients():
         served.external_results(source="hearsay")
 
 
-def test_an_engine_that_is_not_calibrated_is_less_sure_than_the_one_it_is_taken_for(monkeypatch):
-    found = served.external_results(source="ATOM recipes")
-    monkeypatch.setattr(served, "_as_foreign", lambda unit: unit)
-    known = served.external_results(source="ATOM recipes")
+def test_an_engine_that_is_not_calibrated_is_less_sure_than_the_one_it_is_taken_for():
+    found, known = (served.external_results(source="ATOM recipes", foreign=foreign) for foreign in (True, False))
     assert (found["tpot"] == known["tpot"]).all()
     assert (found["high"] / found["low"] > 1.001 * known["high"] / known["low"]).all()
 

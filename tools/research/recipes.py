@@ -152,7 +152,7 @@ def _sglang(row: ServedRow) -> Recipe:
     drafting = row["drafts"] == "mtp"
     if model == "deepseek-v3":
         # No script of AMD's GPUs says how often to look: in each step.
-        kv, looks, budget = "fp8", 1 if gpu == "mi355x" else often, 32_768 if eight and row["tp"] != 4 else 16_384
+        kv, looks, budget = "fp8", 1 if gpu.startswith("mi") else often, 32_768 if eight and row["tp"] != 4 else 16_384
         # The client of 2025 sent one prompt before the clock began, today's two for each user.
         cold = COLD if row["weights"] == "nvfp4" and row["version"] == "" else 0.0
         if drafting:

@@ -209,13 +209,13 @@ def _either(plain: pd.DataFrame, drafting: pd.DataFrame) -> pd.DataFrame:
 
 
 def external_results(
-    level: float = 0.9, unit: Callable[[Unit], Unit] | None = None, source: str | None = None
+    level: float = 0.9, unit: Callable[[Unit], Unit] | None = None, source: str | None = None, foreign: bool = True
 ) -> pd.DataFrame:
     """Return the rows of `served_elsewhere` with what is predicted: tpot, low and high, all in seconds, and kind.
 
     Answers scatter there, and users come as they like. An engine that is not calibrated is taken for a vLLM that its
     calibration does not know, so that intervals are wider.
-    `unit` changes each unit before it is asked, `source` takes the rows of one alone.
+    `unit` changes each unit before it is asked, `source` takes the rows of one alone; `foreign`: whether that is so.
     """
     frame = load("served_elsewhere").frame.fillna({"version": ""})
     if source is not None:
@@ -223,10 +223,10 @@ def external_results(
         frame = frame.reset_index(drop=True)
     found = []
     for row in frame.to_dict("records"):
-        foreign = row["engine"] not in ENGINES
-        own = unit_of(row, engine=ENGINES[0]) if foreign else unit_of(row)
+        other = row["engine"] not in ENGINES
+        own = unit_of(row, engine=ENGINES[0]) if other else unit_of(row)
         asked = unit(own) if unit else own
-        asked = _as_foreign(asked) if foreign else asked
+        asked = _as_foreign(asked) if other and foreign else asked
         told = asked.predict(
             "tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level, widened=False
         )

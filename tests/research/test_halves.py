@@ -1,0 +1,82 @@
+"""Rows that choose, played as they were run."""
+
+from __future__ import annotations
+
+import halves
+import numpy as np
+import pandas as pd
+import pytest
+from recipes import SPAN
+
+CHOOSING = halves.choosing()
+
+
+def row(**told: object) -> dict[str, object]:
+    """Return the first row that chooses with these values."""
+    found = CHOOSING[(CHOOSING[list(told)] == pd.Series(told)).fillna(False).all(axis=1)]
+    return dict(found.iloc[0])
+
+
+def test_rows_that_score_are_not_among_them():
+    assert set(CHOOSING["part"]) == {"choose"}
+    assert len(CHOOSING) == 322
+    assert CHOOSING.query("cold")["source"].unique().tolist() == ["InferenceX"]
+
+
+def test_what_a_row_was_told_is_what_is_played():
+    told = halves.told_of(row(model="glm-5.2", gpu="h200-sxm", seqs=64))
+    assert (told.recipe.budget, told.recipe.memory, told.recipe.kv, told.places) == (8192, 0.85, "bf16", 64)
+    assert halves.told_of(row(kv="fp8")).unit.kv == "fp8"
+    drafted = halves.told_of(row(drafted=5))
+    assert (drafted.unit.drafts, drafted.recipe.habits.alone) == (5, True)
+    cut = halves.told_of(row(told="enable_chunked_prefill"))
+    assert not cut.recipe.habits.whole
+    assert halves.told_of(row(engine="trtllm", source="GPUStack", users=1000)).recipe.free
+    old = halves.told_of(row(engine="vllm", version="0.11.0"))
+    assert (old.recipe.budget, old.recipe.habits.ahead) == (2048, False)  # on the A100
+
+
+def test_untold_sglang_keeps_more_memory_for_itself_where_groups_have_requests_of_their_own():
+    split = row(model="glm-5.2", gpu="h200-sxm", dp=8, ep=1)
+    whole = row(model="glm-5.2", gpu="h200-sxm", tp=8, engine="sglang")
+    shares = [halves.sglang_share(one | {"told": np.nan}, 8192) for one in (split, whole)]
+    assert shares[0] == pytest.approx(0.77, abs=0.005)
+    assert shares[1] == pytest.approx(0.90, abs=0.005)
+    few = halves.sglang_share(split | {"told": "cuda-graph-max-bs=8"}, 8192)
+    assert shares[0] < few < halves.sglang_share(whole | {"told": "cuda-graph-max-bs=8"}, 8192)
+    assert halves.sglang_share(whole | {"drafts": "mtp"}, 8192) < shares[1]
+
+
+def test_groups_of_attention_compute_prompts_of_their_own():
+    one = row(model="glm-5.2", gpu="h200-sxm", dp=8, memory=0.85, ep=1) | {"requests": 256, "users": 128}
+    told = halves.told_of(one)
+    rates = [halves.ran(one | {"dp": dp}, told).request_rate for dp in (1, 8)]
+    assert rates[1] > 1.5 * rates[0]
+
+
+def test_lengths_scatter_as_the_source_has_them():
+    assert halves.SPANS["0.8 to 1"] == SPAN
+    chats = row(lengths="chats", users=4)
+    run = halves.ran(chats, halves.told_of(chats))
+    assert len(run.requests) == chats["requests"]
+    assert run.requests["n_in"].nunique() == 1 < run.requests["n_out"].nunique()
+
+
+def test_nights_of_one_set_up_have_one_prediction_in_the_statistic_of_their_source():
+    nights = CHOOSING[(CHOOSING["gpu"] == "b200") & (CHOOSING["engine"] == "trtllm") & (CHOOSING["users"] == 4)]
+    table = halves.predicted(nights[nights["tpot_s"].isna() & (nights["drafts"] == "none")])
+    assert not table.duplicated(["weights", "date"]).any()
+    assert len(table.drop_duplicates(["weights", "tpot"])) == 2 < len(table)
+    assert (table["wide_high"] >= table["high"]).all()
+    assert table["tpot"].between(table["low"], table["high"]).all()
+    found = halves.score(table, ["source"])
+    assert found["points"].tolist() == [len(table)]
+    assert found["tpot"][0] < 0.3
+
+
+def test_scores_are_shares_of_the_measured():
+    times = {"ttft_s": 1.0, "ttft_p50_s": np.nan, "tpot_s": np.nan, "tpot_p50_s": 0.01, "rate": 100.0}
+    said = {"ttft": 1.5, "tpot": 0.008, "tokens": 110.0, "low": 0.007, "high": 0.009, "wide_low": 0.006}
+    found = halves.score(pd.DataFrame([times | said | {"wide_high": 0.02, "group": "a"}]), ["group"]).iloc[0]
+    assert found[["ttft_bias", "tpot_bias", "rate_bias"]].tolist() == pytest.approx([0.5, -0.2, 0.1])
+    assert (found["tpot"], found["inside"], found["plan"]) == (pytest.approx(0.2), 0, 1)

@@ -1,0 +1,186 @@
+"""Rows of `served_halves` that choose, each played as it was run; rows that score are left out at once.
+
+    python tools/research/halves.py
+
+What a row was told stands in the row, or in its recipe (InferenceX); what nobody told is the engine's default. Times
+are compared in the statistic that the source has: means, else medians.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import recipes
+from derive_halves import names_of
+from plays import Cold
+from recipes import EACH, SPAN, Recipe, ServedRow, recipe_of, unit_of
+
+from inference_math.catalogue import GPUS
+from inference_math.catalogue.engines import engine, usual_limits
+from inference_math.evidence import load
+from inference_math.simulate import Run, Steps, benchmark
+from inference_math.unit import Unit
+from inference_math.unit.coefficients import ENGINES
+from inference_math.unit.shapes import MEMORY
+from inference_math.workload import RandomLengths, Workload
+from inference_math_planner.fleets.benchmarks import habits_of
+
+__all__ = ["SAME", "choosing", "predicted", "score"]
+
+SPANS = {"equal": 0.0, "0 to 1": 0.999, "0.8 to 1": SPAN}
+_DRAFTED = 3  # tokens, where nobody says how many: what recipes of MTP ask for
+_HELD = 256  # requests of DeepSeek-V4 that SGLang holds untold, by its later code
+_FEW = 2  # requests of each user, where nobody says how many: the cookbook's habit, of ten at least
+SAME = ["gpu", "model", "weights", "engine", "tp", "dp", "ep", "drafts", "drafted", "lengths", "n_in", "n_out", "users"]
+SAME += ["requests", "budget", "seqs", "memory", "kv", "version", "cold"]  # what a play hangs on
+
+
+def choosing() -> pd.DataFrame:
+    """Return the rows whose groups choose, with the `group` of each, and whether its client was `cold` (of 2025)."""
+    frame = load("served_halves").frame
+    frame = frame[frame["part"] == "choose"]
+    told = frame.assign(group=names_of(frame), version=frame["version"].fillna(""))
+    return told.assign(cold=(told["source"] == "InferenceX") & (told["date"].fillna("9") < "2026")).reset_index(
+        drop=True
+    )
+
+
+def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:
+    """Return the rows with what is predicted: ttft, tpot, tokens a second, and ends of TPOT as plans have them.
+
+    `low` and `high` are those of the calibration and its scope alone, `wide_low` and `wide_high` those that a plan
+    prints, widened by what scored points lacked. Nights of one set-up are played once.
+    """
+    tables = []
+    for _, rows in frame.groupby(SAME, dropna=False, sort=False):
+        row = rows.iloc[0].to_dict()
+        tables.append(pd.DataFrame([_predicted(row, level)] * len(rows), rows.index))
+    return frame.join(pd.concat(tables))
+
+
+@dataclass(frozen=True)
+class Told:
+    """A row's unit, its workload, and what its engine was told."""
+
+    unit: Unit
+    work: Workload
+    recipe: Recipe
+    places: int
+
+
+def told_of(row: ServedRow) -> Told:
+    """Return what a row says, and its recipe; the unit of an engine that no calibration knows is vLLM's."""
+    own = {"engine": ENGINES[0]} if (foreign := row["engine"] not in ENGINES) else {}
+    known = row["source"] == "InferenceX" and not foreign
+    recipe = recipe_of(dict(row) | {"version": "" if row["cold"] else row["version"] or "0.5"}) if known else _said(row)
+    unit = recipe.sized(unit_of(row, kv=recipe.kv, **own))
+    if recipe.drafts:
+        unit = replace(unit, drafts=recipe.drafts, accepted=recipes.ACCEPTED)
+    work = Workload(row["n_in"], row["n_out"], lengths="geometric" if row["lengths"] == "chats" else "fixed")
+    usual = usual_limits(unit.engine, unit.gpu)["seqs"] * _groups(unit.engine, row)
+    seqs = _given(row["seqs"], _HELD if str(row["model"]).startswith("deepseek-v4") else usual)
+    return Told(unit, work, recipe, int(max(1, min(seqs, unit.places(work)))))
+
+
+def _said(row: ServedRow) -> Recipe:
+    """Return what a row states, else what its engine takes by itself."""
+    name = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
+    usual = usual_limits(name, GPUS[row["gpu"]])["tokens"] * _groups(name, row)
+    eight = row["source"] == "InferenceX" or str(row["model"]).startswith("deepseek-v4")
+    eight |= GPUS[row["gpu"]].generation == "Blackwell" and row["model"] == "glm-5.2"  # SGLang's choice for such
+    kv = row["kv"] if isinstance(row["kv"], str) else "fp8" if eight else "bf16"
+    drafts = int(_given(row["drafted"], _DRAFTED)) if row["drafts"] == "mtp" else 0
+    chunked = True if "enable_chunked_prefill" in str(row["told"]) else None
+    habits = habits_of(name, chunked, str(row["version"]))
+    free, budget = name == "trtllm", int(_given(row["budget"], usual))
+    untold = 0.9 if free else sglang_share(row, budget) if name == "sglang" else MEMORY
+    return Recipe(budget, habits, kv, drafts, memory=_given(row["memory"], untold), free=free)
+
+
+def sglang_share(row: ServedRow, budget: int) -> float:
+    """Return the share of a GPU's memory that SGLang takes untold: all but what it reserves, in MiB.
+
+    python/sglang/srt/server_args.py of 0.5.4 and later, `mem_fraction_static`: for a step's tokens, for CUDA graphs,
+    and much for these where groups of attention have requests of their own.
+    """
+    gpu, groups, size = GPUS[row["gpu"]], int(row["dp"]), int(row["tp"]) * int(row["dp"])
+    there = (gpu.driver_bytes or gpu.hbm_bytes) / 2**20
+    found = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
+    graphs = int(found[1]) if found else 256 if size < 4 and there < 160 * 1024 else 512
+    reserved = 512 + 1.5 * max(budget, 2048) + 2 * graphs + 128 * size
+    reserved += (4.5 if graphs > 300 else 3.0) * graphs * groups if groups > 1 else 0
+    return (there - max(reserved, 10 * 1024) - (2048 if row["drafts"] == "mtp" else 0)) / there
+
+
+def _groups(name: str, row: ServedRow) -> int:
+    return 1 if engine(name)["counts_together"] else int(row["dp"])
+
+
+def _given(value: Any, usual: float) -> float:
+    return usual if pd.isna(value) else float(value)
+
+
+def _predicted(row: ServedRow, level: float) -> dict[str, float]:
+    told = told_of(row)
+    run, at_once = ran(row, told), min(row["users"], told.places)
+    middle = np.isnan(row["tpot_s"])
+    found = {name: _one(run.requests[name], middle) for name in ("ttft", "tpot")}
+    found["tokens"] = float(run.requests["n_out"].sum() / run.seconds)
+    for name, widened in (("", False), ("wide_", True)):
+        said = told.unit.predict("tpot", told.work, at_once, level, widened=widened)
+        found |= {f"{name}{end}": found["tpot"] * getattr(said, end) / said.value for end in ("low", "high")}
+    return found | {"kind": told.unit.kind, "spread": told.unit.calibration.spread}
+
+
+def _one(times: pd.Series[float], middle: bool) -> float:
+    return float(times.median() if middle else times.mean())
+
+
+def ran(row: ServedRow, told: Told, seed: int = 1) -> Run:
+    """Return a row's benchmark, played; each group of attention has prompts of its own, and a part of the budget."""
+    users = int(row["users"])
+    unsaid = max(EACH, _FEW * users)
+    work = told.work
+    chats = Workload(round(work.n_in), work.n_out, lengths="geometric")
+    source = chats if row["lengths"] == "chats" else RandomLengths(work.n_in, work.n_out, SPANS[row["lengths"]])
+    steps: Any = Steps(told.unit.near(work))
+    scheduler = replace(told.recipe.scheduler(told.places), ranks=int(row["dp"]))
+    return benchmark(
+        source, Cold(steps, told.recipe.cold) if told.recipe.cold else steps, concurrency=users,
+        requests=int(max(users, _given(row["requests"], unsaid))), scheduler=scheduler,
+        front=told.unit.front.seconds, seed=seed,
+    )  # fmt: skip
+
+
+def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return for each group of rows of `predicted`: points, sizes and medians of errors, the share inside of intervals.
+
+    `ttft`, `tpot` and `rate` are mean sizes of predicted over measured less one, `ttft_bias` and so on medians; the
+    intervals are of TPOT, those of a plan in `plan`.
+    """
+    each = table[by].copy()
+    for name, said in (("ttft", "ttft"), ("tpot", "tpot"), ("rate", "tokens")):
+        measured = table[name] if name == "rate" else table[f"{name}_s"].fillna(table[f"{name}_p50_s"])
+        each[f"{name}_bias"] = table[said] / measured - 1
+        each[name] = each[f"{name}_bias"].abs()
+    tpot = table["tpot_s"].fillna(table["tpot_p50_s"])
+    each["inside"], each["plan"] = (tpot.between(table[f"{w}low"], table[f"{w}high"]) for w in ("", "wide_"))
+    told = dict.fromkeys(("ttft", "tpot", "rate", "inside", "plan"), "mean")
+    told |= {f"{name}_bias": "median" for name in ("ttft", "tpot", "rate")}
+    groups = each.groupby(by)
+    return groups.agg(told).assign(points=groups.size()).reset_index()
+
+
+def main() -> None:
+    """Print how far predictions are off, by group and by source."""
+    table = predicted(choosing())
+    for by in (["group", "drafts"], ["source"]):
+        print(score(table, by).round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
