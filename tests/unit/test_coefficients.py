@@ -8,6 +8,7 @@ import pytest
 import tomli_w
 from scipy import stats
 
+from inference_math import evidence
 from inference_math.unit.coefficients import (
     COEFFICIENTS,
     DATASHEET,
@@ -84,6 +85,9 @@ def test_ends_lie_as_many_deviations_away_on_both_sides(name):
     assert VLLM.ends(name, 1.5) == pytest.approx((away(name, value, -wide), away(name, value, wide)))
 
 
+WIDTH = evidence.load("widths").frame.set_index("name")["width"]["engine"]
+
+
 def test_what_was_never_calibrated_widens_the_spread():
     inside = {"engine": "vllm", "gpu": "h100-sxm", "kind": "dense", "tp": 2, "n_in": 2048, "concurrency": 8}
     assert VLLM.widest(**inside) == VLLM.spread
@@ -92,7 +96,12 @@ def test_what_was_never_calibrated_widens_the_spread():
     spreads = {name: VLLM.widest(**{**inside, name: value}) for name, value in changes.items()}
     assert min(spreads.values()) > 1.3 * VLLM.spread
     assert max(spreads, key=spreads.get) == "kind"
-    assert spreads["engine"] ** 2 - VLLM.spread**2 == pytest.approx(0.2645**2, rel=0.02)  # what sources differ by
+    known = {"model": "qwen3-8b", "weights": "bf16"}  # silybench's points held
+    assert VLLM.widest(**inside, **known) == VLLM.spread
+    assert VLLM.widest(**inside, **known | {"weights": "int4"}) == spreads["engine"]
+    assert VLLM.widest(**inside | {"engine": "sglang"}, **known) == spreads["engine"]  # once
+    assert VLLM.foreign(**known | {"engine": "vllm", "gpu": "h200-sxm"})
+    assert spreads["engine"] ** 2 - VLLM.spread**2 == pytest.approx(WIDTH**2)
     assert VLLM.widest(**{**inside, "gpu": "b200", "kind": "MLA"}) > max(spreads["gpu"], spreads["kind"])
     # Each point by itself, as if it had been asked alone.
     points = VLLM.spread_for(**{**inside, "concurrency": np.array([1, 8, 1000])})
@@ -226,7 +235,9 @@ def test_a_prediction_prints_itself_and_says_of_what_its_interval_holds_its_shar
     found = Prediction(0.0123456, 0.01, 0.015, 0.9, "profile", ())
     assert str(found) == "0.0123 s (0.01 to 0.015, 90%, profile)"
     assert str(replace(found, value=np.array([1.0, 2.0]))).startswith("[1, 2] s")
-    assert str(replace(found, mode="zero-shot")) == "0.0123 s (0.01 to 0.015, 90% within our sources, zero-shot)"
+    assert str(replace(found, mode="zero-shot")) == "0.0123 s (0.01 to 0.015, 90% for an engine like ours, zero-shot)"
+    assert replace(found, mode="served", foreign=True).word == "90% for another engine"
+    assert replace(found, foreign=True).word == "90%"  # a profile's is that which ran
     outside = replace(found, outside=("tp 3 is outside",))
     assert str(outside) == "0.0123 s (0.01 to 0.015, range, profile); tp 3 is outside"
     assert replace(found, level=0.5).word == "50%"

@@ -32,7 +32,9 @@ def test_each_unit_says_where_its_calibration_comes_from():
         found = Unit.of(model, gpu, tp).predict("tpot", Workload(1000, 200), 8)
         assert found.mode == "served"
         assert found.low < found.value < found.high
-        assert found.word == ("range" if found.outside else "90% within our sources")
+        assert found.foreign == (model != "gpt-oss-120b")
+        assert not found.outside
+        assert found.word == ("90% for another engine" if found.foreign else "90% for an engine like ours")
 
 
 @pytest.mark.parametrize(

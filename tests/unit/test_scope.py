@@ -70,7 +70,7 @@ def test_mixtures_on_the_mi300x_may_take_three_times_as_long(engine):
     assert Unit.of("qwen3-30b-a3b", "mi355x", weights="fp8", engine=engine).lacking == 0
 
 
-SERVED = {"model": "deepseek-v3", "gpu": "gb300", "tp": 8, "weights": "fp8", "engine": "vllm"}
+SERVED = {"model": "deepseek-v3", "gpu": "gb300", "tp": 8, "weights": "fp8", "engine": "sglang"}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ SERVED = {"model": "deepseek-v3", "gpu": "gb300", "tp": 8, "weights": "fp8", "en
         ({"tp": 1, "dp": 32, "ep": 32}, WORK, "DP 32"),
         ({"gpu": "h200-sxm", "tp": 16}, WORK, "nodes more than one"),
         ({"gpu": "mi355x"}, WORK, "GPU mi355x"),
-        ({"model": "kimi-k2"}, WORK, ""),
+        ({"model": "kimi-k2", "weights": "nvfp4", "engine": "vllm"}, WORK, ""),
         ({"model": "qwen3-235b-a22b"}, WORK, "model qwen3-235b-a22b"),
         ({"engine": "sglang", "version": "nightly"}, WORK, "engine sglang nightly"),
     ],
@@ -108,6 +108,16 @@ def test_what_a_table_says_of_held_intervals_is_what_widens_them():
     told = [row for row in known_errors() if row["drafts"] == "none" and 0 <= row["inside"] < scope.FEW_HELD]
     assert len(told) > 5
     assert all(row["lacked"] > 0 for row in told)
+
+
+def test_a_set_up_that_nobody_served_is_another_engine_s():
+    widths, given = {"engine": 0.4}, {"engine": "vllm", "model": "m", "gpu": "g", "weights": "fp8"}
+    known = {"engine": ["vllm"], "set_up": scope.set_ups_of([ROW | {name: given[name] for name in given}])}
+    assert scope.wider(0.3, widths, known, given) == pytest.approx(0.3)
+    for other in ({"weights": "bf16"}, {"model": "o"}, {"gpu": "o"}, {"engine": "trtllm"}, {"engine": "t", "gpu": "o"}):
+        assert scope.foreign(known, given | other)
+        assert scope.wider(0.3, widths, known, given | other) == pytest.approx(0.5)  # once
+    assert not scope.foreign({"engine": ["vllm"]}, given)  # one's own
 
 
 def test_thresholds_of_scope():

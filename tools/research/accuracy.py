@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from served import like_ours
 
 from inference_math.evidence import load
 from inference_math.simulate import Chunked, Steps, benchmark
@@ -23,8 +24,8 @@ from inference_math_planner.calibrate.files import Runs
 from inference_math_planner.fleets.benchmarks import habits_of
 
 __all__ = [
-    "coverage", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_runs",
-    "silybench_tails", "splitwise", "watched_loops",
+    "coverage", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_results",
+    "silybench_runs", "silybench_tails", "splitwise", "watched_loops",
     "watched_results",
 ]  # fmt: skip
 
@@ -208,6 +209,15 @@ def watched_results() -> pd.DataFrame:
         source="our own run, watched step by step", model=unit.model.name, gpu=unit.gpu.name, engine=unit.engine,
         weights=unit.weights, kind=unit.kind,
     )  # fmt: skip
+
+
+def silybench_results() -> pd.DataFrame:
+    """Return silybench's latencies as a source of points beside others: rows as `served.external_results` has them."""
+    units = {name: like_ours(unit) for name, unit in qwen().items()}
+    rows = silybench(units).rename(columns={"measured": "tpot_s", "predicted": "tpot", "precision": "weights"})
+    unit = units["bf16"]
+    told = {"source": "silybench", "model": unit.model.name, "gpu": unit.gpu.name, "engine": unit.engine}
+    return rows[["weights", "users", "tpot_s", "tpot", "low", "high"]].assign(**told, kind=unit.kind)
 
 
 def _watched() -> Unit:

@@ -35,15 +35,17 @@ _OWN = {"engine": "vllm", "version": "0.24", "model": "llama-3-8b", "gpu": "h100
 def points() -> pd.DataFrame:
     """Return points of what set no coefficient: `source`, `set_up`, `served`, `off`, and `down` and `up`.
 
-    `off` is log(measured / predicted) of TPOT, of silybench of the latency; the interval without any width for another
-    engine ends `down` below and `up` above it. `served`: whether the set-up is one of the calibration. Nights of one
+    `off` is log(measured / predicted) of TPOT, of silybench of the latency; the interval of an engine like ours ends
+    `down` below and `up` above it. `served`: whether the set-up is one of the calibration. Nights of one
     set-up are one point. GPUStack counts as a source for each of its engines, for its pages are of different people's
     making.
     """
-    tails = accuracy.silybench(accuracy.qwen(), LEVEL).assign(model="qwen3-8b", gpu="h100-sxm", engine="vllm")
+    tails = accuracy.silybench({name: served.like_ours(unit) for name, unit in accuracy.qwen().items()}, LEVEL).assign(
+        model="qwen3-8b", gpu="h100-sxm", engine="vllm"
+    )
     tails = tails.assign(source="silybench", version="0.30", weights=tails["precision"])
     own = load("predicted_loops").frame.query("quantity == 'tpot'").assign(source="our own", **_OWN)
-    others = served.external_results(LEVEL, foreign=False)
+    others = served.external_results(LEVEL, served.like_ours, foreign=False)
     others = others.assign(measured=others["tpot_s"], predicted=others["tpot"])
     columns = ["source", *_NAMES, "measured", "predicted", "low", "high"]
     table = pd.concat(

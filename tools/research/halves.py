@@ -18,6 +18,7 @@ import recipes
 from derive_halves import names_of
 from plays import Cold
 from recipes import EACH, SPAN, Recipe, ServedRow, recipe_of, unit_of
+from served import like_ours
 
 from inference_math.catalogue import GPUS
 from inference_math.catalogue.engines import engine, usual_limits
@@ -52,8 +53,8 @@ def choosing() -> pd.DataFrame:
 def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:
     """Return the rows with what is predicted: ttft, tpot, tokens a second, and ends of TPOT as plans have them.
 
-    `low` and `high` are those of the calibration and its scope alone, `wide_low` and `wide_high` those that a plan
-    prints, widened by what scored points lacked. Nights of one set-up are played once.
+    `low` and `high` are those of an engine like ours, `wide_low` and `wide_high` those that a plan prints: of another
+    engine, or widened by what scored points lacked. Nights of one set-up are played once.
     """
     tables = []
     for _, rows in frame.groupby(SAME, dropna=False, sort=False):
@@ -131,7 +132,8 @@ def _predicted(row: ServedRow, level: float) -> dict[str, float]:
     found = {name: _one(run.requests[name], middle) for name in ("ttft", "tpot")}
     found["tokens"] = float(run.requests["n_out"].sum() / run.seconds)
     for name, widened in (("", False), ("wide_", True)):
-        said = told.unit.predict("tpot", told.work, at_once, level, widened=widened)
+        unit = told.unit if widened else like_ours(told.unit)
+        said = unit.predict("tpot", told.work, at_once, level, widened=widened)
         found |= {f"{name}{end}": found["tpot"] * getattr(said, end) / said.value for end in ("low", "high")}
     return found | {"kind": told.unit.kind, "spread": told.unit.calibration.spread}
 

@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 import accuracy
+import pandas as pd
 import saturated
 import scores
 import served
@@ -25,7 +26,8 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    found = served.errors(accuracy.watched_results())
+    more = pd.concat([accuracy.watched_results(), accuracy.silybench_results()], ignore_index=True)
+    found = served.errors(more)
     write(found, options.out / "served_error.csv", "error", "ttft", "inside", "lacked")
     print(found.to_string(index=False))
     points = served.scored(served.points("validation").query("left_out != 'queue'"))

@@ -38,6 +38,7 @@ __all__ = [
     "beside_peer",
     "errors",
     "external_results",
+    "like_ours",
     "loops",
     "parts",
     "points",
@@ -232,6 +233,12 @@ def external_results(
         )
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})
     return frame.assign(**pd.DataFrame(found))
+
+
+def like_ours(unit: Unit) -> Unit:
+    """Return a unit whose intervals are those of an engine like ours, whichever it is."""
+    scope = {name: known for name, known in unit.calibration.scope.items() if name not in ("engine", "set_up")}
+    return unit.calibrated(replace(unit.calibration, scope=scope))
 
 
 def _as_foreign(unit: Unit) -> Unit:

@@ -1,7 +1,7 @@
 """What a calibration cannot know of what it was not made on: other generations of an engine, other GPUs, other lengths.
 
-From the measured operators, ML.ENERGY, Splitwise and two published sets; and how sources differ to which nothing was
-fitted. Of these silybench is one: no interval of its engine is any wider for it.
+From the measured operators, ML.ENERGY, Splitwise and two published sets; and how far set-ups are off that nobody
+fitted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 import accuracy
+import between
 import from_operators
 import numpy as np
 import pandas as pd
@@ -21,7 +22,6 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, ZERO_SHOT_SCOPE, Coefficients
 from inference_math.unit.nearest import levels, served, standpoint
 from inference_math.unit.operators import H100
-from inference_math_book.predicted import by_source
 
 __all__ = ["KV", "between_generations", "request_overhead", "requests", "widths"]
 
@@ -87,16 +87,16 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
     """Return by how much the spread grows for each input outside of a calibration: name, width, evidence.
 
     Each is the standard deviation of log(measured / predicted) where predictions were tried beyond what they were
-    fitted to. model, tp: each one left out of the fit to operators. engine: between sources to which nothing was
-    fitted (`by_source`). concurrency, n_out: the larger batches and longer contexts left out. n_in: prompts beyond the
-    tables (vLLM's blog, one H100), by the calibration that is further off. gpu: SARATHI's steps on an A6000, and
-    Splitwise's on A100s beside those on H100s. dp, nodes, kind: judgements.
+    fitted to. model, tp: each one left out of the fit to operators. engine: set-ups of other sources, of which no
+    point was fitted (`between.another`). concurrency, n_out: the larger batches and longer contexts left out. n_in:
+    prompts beyond the tables (vLLM's blog, one H100), by the calibration that is further off. gpu: SARATHI's steps on
+    an A6000, and Splitwise's on A100s beside those on H100s. dp, nodes, kind: judgements.
     """
     others = accuracy.published()
     error = np.log(others["predicted"] / others["measured"])
     a6000 = _root(error[others["gpu"] == "a6000"])
     left = {name: _root(from_operators.left_out(steps, name)["spread"]) for name in ("model", "tp")}
-    left["engine"] = float(by_source()["mean"].std())
+    left["engine"] = float(between.another(between.points()))
     further = {
         name: from_operators.beyond(steps, column, steps[column].max() / _TABLED)
         for name, column in (("concurrency", "batch"), ("n_out", "context"))

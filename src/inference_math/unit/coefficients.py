@@ -31,7 +31,7 @@ from inference_math.evidence.checks import (
 )
 from inference_math.evidence.sentences import say
 from inference_math.unit.mixing import SHARE_NAMES, anchored, away, drawn
-from inference_math.unit.scope import outside
+from inference_math.unit.scope import foreign, outside, set_ups_of
 from inference_math.unit.types import DrawnCoefficients
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Coefficients",
     "Prediction",
     "imbalance",
+    "scored_too",
 ]
 
 ENGINES: tuple[str, ...] = ("vllm", "trtllm", "sglang")
@@ -53,7 +54,7 @@ _LARGEST = 1_000_000  # bytes of a file
 _WIDEST = 10.0  # variance of a logarithm: nobody knows so little
 SHARES = tuple(SHARE_NAMES)  # of a rate; the others are seconds, or a ratio
 MODES = ("datasheet", "zero-shot", "served", "profile", "measured")
-_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv", "nodes")
+_NAMES = ("engine", "model", "kind", "gpu", "weights", "kv", "nodes", "set_up")
 _RANGES = ("tp", "dp", "n_in", "n_out", "concurrency")
 _ANCHOR = Interval(-0.1, 1)  # seconds a token: an engine's overhead, or what it hides
 _LEAST_SHARE, _LONGEST = 1e-3, 10.0  # that a file may have: share, seconds
@@ -132,8 +133,8 @@ class Calibration:
     spread
         Standard deviation of log(measured / predicted) that no coefficient explains.
     scope
-        Names and ranges of what it was found on: names of "engine", "model", "kind", "gpu", "weights", "kv" and
-        "nodes"; ranges of "n_in", "n_out", "concurrency", "tp" and "dp". What is not listed is not restricted.
+        Names and ranges of what it was found on: names of "engine", "model", "kind", "gpu", "weights", "kv", "nodes"
+        and "set_up", of which points were fitted or scored; ranges of "n_in", "n_out", "concurrency", "tp" and "dp". What is not listed is not restricted.
     anchors
         Measured minus predicted for one user at a time, per output token.
     """
@@ -171,7 +172,7 @@ class Calibration:
         width = (rows["sd"] / values)[names].fillna(0.0).to_numpy()
         covariance = rows.loc[names, names].to_numpy() * np.outer(width, width)
         coefficients = Coefficients(**{name: float(values[name]) for name in names})
-        return cls("zero-shot", coefficients, covariance, float(values["spread"]), ZERO_SHOT_SCOPE)
+        return cls("zero-shot", coefficients, covariance, float(values["spread"]), scored_too(ZERO_SHOT_SCOPE))
 
     @property
     def kernels(self) -> Calibration:
@@ -222,14 +223,20 @@ class Calibration:
 
         By how much is in the table `widths`: what predictions were off where they were tried on another model, GPU,
         number of GPUs, or on longer prompts and larger batches than they were fitted to; for a foreign engine, what
-        sources differ by (`unit.scope` has the rule).
+        set-ups were off by that nobody had fitted (`unit.scope` has the rule).
         """
         variance: Numbers = self.spread**2
         missed = {name: _missed(self.scope[name], value) for name, value in inputs.items() if name in self.scope}
+        missed["engine"] = self.foreign(**inputs)
         if any(np.any(found) for found in missed.values()):
             widths = load("widths").frame.set_index("name")["width"]
             variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
         return np.sqrt(variance)
+
+    def foreign(self, **inputs: ArrayLike) -> bool:
+        """Return whether the plan of these inputs is that of an engine which is none of ours; see `unit.scope`."""
+        names: Any = {name: inputs[name] for name in ("engine", "model", "gpu", "weights") if name in inputs}
+        return foreign(dict(self.scope), names)
 
     def widest(self, **inputs: ArrayLike) -> float:
         """Return the spread that the widest of `inputs` needs."""
@@ -345,9 +352,22 @@ ZERO_SHOT_SCOPE: Mapping[str, tuple[object, ...]] = {
 }
 
 
+@lru_cache(maxsize=1)
+def _set_ups() -> tuple[str, ...]:
+    rows: Any = load("served_error").frame.to_dict("records")
+    return tuple(sorted(set(set_ups_of(rows))))
+
+
+def scored_too(scope: Mapping[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:
+    """Return a scope with the set-ups of which points were fitted or scored, table `served_error`."""
+    return dict(scope) | {"set_up": _set_ups()}
+
+
 @dataclass(frozen=True)
 class Prediction:
     """A number, how low and how high it may be, and what of its inputs was never calibrated.
+
+    `foreign`: whether the interval is that of an engine which is none of ours, by `unit.scope`; else of one like ours.
 
     Floats, or arrays where the question was asked of one; times in seconds. From `low` to `high` lies the share `level`
     of what the calibration's uncertainty makes of it.
@@ -359,16 +379,19 @@ class Prediction:
     level: float
     mode: str
     outside: tuple[str, ...]
+    foreign: bool = False
 
     @property
     def word(self) -> str:
         """The level, where measured points were seen to lie in such intervals about as often; else "range".
 
-        But for profiles of one's own that is within the sources of the calibration alone.
+        But for profiles of one's own it says of which engines: one like ours, whose set-up somebody fitted or scored,
+        or another one.
         """
         if self.outside:
             return "range"
-        return f"{self.level:.0%}" + ("" if self.mode in HELD else " within our sources")
+        of = "" if self.mode in HELD else " for another engine" if self.foreign else " for an engine like ours"
+        return f"{self.level:.0%}{of}"
 
     def __str__(self) -> str:
         numbers = f"{_digits(self.value)} s ({_digits(self.low)} to {_digits(self.high)}, {self.word}, {self.mode})"

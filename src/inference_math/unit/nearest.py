@@ -11,7 +11,7 @@ import numpy as np
 from inference_math.catalogue import GPUS, Gpu, Model
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.evidence import load
-from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, scored_too
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_known, standpoint_of
 from inference_math.unit.shapes import operators_of
@@ -111,7 +111,7 @@ def served(found: Levels, at: Standpoint) -> Calibration:
     spread = found["spread"].get(given["kind"], 0.0)
     values = Coefficients(**mixed["values"])
     precisions = tuple(precisions_known(found, given))
-    scope = SERVED_SCOPE | ({"weights": precisions} if precisions else {})
+    scope = scored_too(SERVED_SCOPE) | ({"weights": precisions} if precisions else {})
     return Calibration("served", values, np.diag(widths**2), spread, scope)
 
 

@@ -2,9 +2,10 @@
 
 A plan is *foreign* where its engine is none of its calibration's sources, those that `scope["engine"]` names. Of the
 H100's operators they are vLLM and TensorRT-LLM; of served points these two and SGLang; of a profile the engines that
-ran. Kernels of one's own GPU know no engine, and a version whose age nobody can tell is foreign to all. The spread of a
-foreign plan grows by what sources differ by to which nothing was fitted: the width of "engine" in the table `widths`.
-So intervals hold what they say within our sources.
+ran. Kernels of one's own GPU know no engine, and a version whose age nobody can tell is foreign to all. So is,
+to a calibration that ships, a *set-up* of which no point was fitted or scored: a model, a GPU, an engine and a
+precision; see `foreign`. The spread of a foreign plan grows by what such set-ups were off by: the width of "engine" in the table
+`widths`. Of the others intervals hold what they say, whoever ran them.
 
 Where intervals were seen to hold fewer than they say, of points that set no coefficient, they are wider by what was
 missing: `lacking`.
@@ -19,10 +20,13 @@ __all__ = [
     "FEW_HELD",
     "crowding",
     "few_of",
+    "foreign",
     "lacking",
     "missing",
     "outside",
     "own_rows",
+    "set_up_of",
+    "set_ups_of",
     "too_long",
     "wider",
 ]
@@ -81,10 +85,34 @@ def wider(spread: float, widths: dict[str, float], scope: Scope, inputs: Scope) 
     """Return the spread of a calibration for inputs some of which lie outside of its scope: variances add up."""
     variance = spread * spread
     for name in missing(scope, inputs):
-        if name in widths:
+        if name in widths and name != "engine":
             variance += widths[name] * widths[name]
+    if foreign(scope, inputs):
+        variance += widths["engine"] * widths["engine"]
     root: float = variance**0.5
     return root
+
+
+def set_up_of(model: str, gpu: str, engine: str, weights: str) -> str:
+    """Return the name of a set-up."""
+    return model + " " + gpu + " " + engine + " " + weights
+
+
+def set_ups_of(rows: list[ErrorRow]) -> list[str]:
+    """Return the set-ups of which points were fitted or scored, once for each of their rows."""
+    return [set_up_of(row["model"], row["gpu"], row["engine"], row["weights"]) for row in rows]
+
+
+def foreign(scope: Scope, inputs: Scope) -> bool:
+    """Tell whether an engine is none of a calibration's sources, or nobody fitted or scored a point of its set-up.
+
+    Calibrations of one's own name no set-ups: theirs is the one that was run.
+    """
+    if "engine" in missing(scope, inputs):
+        return True
+    if "set_up" not in scope or "model" not in inputs or "weights" not in inputs:
+        return False
+    return set_up_of(inputs["model"], inputs["gpu"], inputs["engine"], inputs["weights"]) not in scope["set_up"]
 
 
 def own_rows(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:

@@ -433,7 +433,8 @@ class Unit:
         low, high = self.near(work).spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.
         low, high = as_scalar(np.minimum(low, value)), as_scalar(np.maximum(high, value))
-        return Prediction(value, low, high, level, self.calibration.mode, self.outside(work, concurrency))
+        mode, foreign = self.calibration.mode, self.calibration.foreign(**self._inputs(work, users))
+        return Prediction(value, low, high, level, mode, self.outside(work, concurrency), foreign)
 
     def spread(
         self, ask: Callable[[Any], Any], level: float, draws: int = _DRAWS, wide: Numbers = 1.0

@@ -25,7 +25,7 @@ from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.choice import LOOKED
 from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import mixing, rates_of, steps
-from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals
+from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals, scored_too
 from inference_math.unit.front import handover, moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, known_comparisons, known_errors, levels
@@ -283,7 +283,7 @@ def data() -> dict[str, Any]:
         "pictures": pictures(),
         "printed": PRINTED,
         "sentences": sentences(),
-        "scopes": {"operators": dict(ZERO_SHOT_SCOPE), "served": dict(SERVED_SCOPE)},
+        "scopes": {"operators": scored_too(ZERO_SHOT_SCOPE), "served": scored_too(SERVED_SCOPE)},
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "links": {
             name: {"title": one.title, "bw": one.bw or 0, "measured": one.measured} for name, one in links().items()

@@ -26,6 +26,7 @@ from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, prefill_unit, sent_bytes, target_of
+from inference_math.unit.coefficients import SHIPPED
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import Asked, DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
@@ -424,7 +425,7 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
 def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     case, unit = found.case, found.case.unit
     rows = known_errors()
-    if unit.lacking > 0:
+    if unit.calibration.mode in SHIPPED:
         yield from notes.widened(unit.stand, rows)
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.store_moves(case.asked, under(case), _whole(case), found["rate"] if found.best else 0.0)

@@ -14,7 +14,7 @@ from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
-from inference_math.unit.scope import CALIBRATED, few_of, lacking
+from inference_math.unit.scope import CALIBRATED, few_of, lacking, set_up_of, set_ups_of
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
 from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
 
@@ -197,9 +197,10 @@ def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list
 
 
 def widened(at: Stand, rows: list[ErrorRow]) -> list[Part]:
-    """Say that intervals are wider than the calibration's own, and by which points; nothing where they are not."""
+    """Say that intervals are wider than the calibration's own, and why; nothing where they are not."""
     if not lacking(at, rows) > 0:
-        return []
+        own = set_up_of(at["model"], at["gpu"], at["engine"], at["weights"]) in set_ups_of(rows)
+        return [] if own else [{"key": "checked.foreign"}]
     few, count, held = few_of(at, rows), 0.0, 0.0
     for row in few:
         count += row["points"]

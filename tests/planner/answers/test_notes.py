@@ -232,7 +232,9 @@ def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their
     unit = Unit.of("llama-3-8b", "h100-sxm")
     told = say(notes.widened(unit.stand, known_errors())[0])
     assert "14% of 7 measurements lay (llama-3-8b in bf16 on h100-sxm)" in told
-    assert notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors()) == []
+    assert notes.widened(unit.stand | {"model": "qwen3-8b"}, known_errors()) == []
+    (foreign,) = notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors())  # served in FP8
+    assert say(foreign).startswith("intervals are those of another engine than ours")
 
 
 def test_whether_drafts_pay_is_said():
