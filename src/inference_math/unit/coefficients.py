@@ -134,7 +134,8 @@ class Calibration:
         Standard deviation of log(measured / predicted) that no coefficient explains.
     scope
         Names and ranges of what it was found on: names of "engine", "model", "kind", "gpu", "weights", "kv", "nodes"
-        and "set_up", of which points were fitted or scored; ranges of "n_in", "n_out", "concurrency", "tp" and "dp". What is not listed is not restricted.
+        and "set_up", of which points were fitted or scored; ranges of "n_in", "n_out", "concurrency", "tp" and "dp".
+        What is not listed is not restricted.
     anchors
         Measured minus predicted for one user at a time, per output token.
     """

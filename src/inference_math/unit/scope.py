@@ -4,8 +4,8 @@ A plan is *foreign* where its engine is none of its calibration's sources, those
 H100's operators they are vLLM and TensorRT-LLM; of served points these two and SGLang; of a profile the engines that
 ran. Kernels of one's own GPU know no engine, and a version whose age nobody can tell is foreign to all. So is,
 to a calibration that ships, a *set-up* of which no point was fitted or scored: a model, a GPU, an engine and a
-precision; see `foreign`. The spread of a foreign plan grows by what such set-ups were off by: the width of "engine" in the table
-`widths`. Of the others intervals hold what they say, whoever ran them.
+precision; see `foreign`. The spread of a foreign plan grows by what such set-ups were off by: the width of "engine" in
+the table `widths`. Of the others intervals hold what they say, whoever ran them.
 
 Where intervals were seen to hold fewer than they say, of points that set no coefficient, they are wider by what was
 missing: `lacking`.

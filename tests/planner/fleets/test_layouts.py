@@ -79,7 +79,7 @@ def test_each_architecture_of_a_search_is_laid_out_as_suits_it():
     assert found.solved["rates"]["disaggregated"] == pytest.approx(of_pools, rel=1e-3)  # no share of a link exceeds 1
     assert found.starts["disaggregated"].settings == pools.starts["disaggregated"].settings
     assert found.starts["disaggregated"].commands == pools.starts["disaggregated"].commands
-    row = tried.iloc[0]
+    row = tried[tried.architecture == "disaggregated"].iloc[0]
     assert row.prefill == own.prefill.numbers["layout"]
     assert row.layout.endswith(f", prefill in TP {own.prefill.tp}")
     (answer,) = [one for one in as_record(found).architectures if one.architecture == "disaggregated"]
