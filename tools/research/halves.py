@@ -125,11 +125,11 @@ def _given(value: Any, usual: float) -> float:
     return usual if pd.isna(value) else float(value)
 
 
-def _predicted(row: ServedRow, level: float) -> dict[str, float]:
+def _predicted(row: ServedRow, level: float) -> dict[str, Any]:
     told = told_of(row)
     run, at_once = ran(row, told), min(row["users"], told.places)
     middle = np.isnan(row["tpot_s"])
-    found = {name: _one(run.requests[name], middle) for name in ("ttft", "tpot")}
+    found: dict[str, Any] = {name: _one(run.requests[name], middle) for name in ("ttft", "tpot")}
     found["tokens"] = float(run.requests["n_out"].sum() / run.seconds)
     for name, widened in (("", False), ("wide_", True)):
         unit = told.unit if widened else like_ours(told.unit)
