@@ -26,6 +26,7 @@ def chosen():
         found |= {one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
     for path in (SOURCE / "book/_static").glob("planner*.js"):
         found |= set(re.findall(r'key: "([\w.]+)"', path.read_text(encoding="utf-8")))
+    known -= BY_NAME
     return {one for one in found if re.fullmatch(r"\w+\.\w+", one) and one.partition(".")[0] in known}
 
 

@@ -372,7 +372,7 @@ def test_a_store_is_sized_for_sessions(capsys):
 
 
 def test_the_plan_that_a_store_leads_to_is_of_the_same_set_up(capsys):
-    asked = [*STORE, *SESSIONS, *split("--units 8 --tiers dram=9000 --ttft 2 --tpot 0.05 --users 300")]
+    asked = [*STORE, *SESSIONS, *split("--units 8 --tiers dram=9000 --ttft 2 --tpot 0.05 --users 280")]
     printed, seen = said(capsys, *asked).out, told(capsys, *asked)
     assert "This is an overload" not in printed
     command = re.search("Plan with it: inference-math (.*)", printed)[1]
