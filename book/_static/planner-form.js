@@ -234,8 +234,9 @@
   const few = (given) => draws(given).filter((_, i) => i % data.looked === 0);
   const bestPairs = (tried) => {
     const best = new Map();
-    const halves = tried.map((one) => math.halves(question(one), few(one)));
-    for (const [bound, p, d] of math.pairs_by_bound(halves, tried.map((one) => question(one).unit.gpus))) {
+    const asked = tried.map(question);
+    const halves = tried.map((one, i) => math.halves(asked[i], few(one)));
+    for (const [bound, p, d] of math.pairs_by_bound(halves, asked.map(({ unit }) => unit.gpus))) {
       const decode = tried[d];
       const most = best.get(decode.tp)?.served ?? 0;
       if (bound <= most) continue;

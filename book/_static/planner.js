@@ -137,7 +137,7 @@
     text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
     const sizes = held.map((name) => math.fleet_sized(fleets[name].asked, fleets[name], fleets[name].settings));
     card.show(math.card_of(asked, sizes, crowded, about(found, owned ? "rate" : "gpus")), solved.order);
-    const pools = math.replica_gpus(asked, "disaggregated", math.sizes_of(asked, "disaggregated")[0], 0);
+    const pools = math.smallest_gpus(asked, "disaggregated");
     const apart = found.best ? say(math.apart(first.name, found.best, pools, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
     text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.redrawn" })}`);

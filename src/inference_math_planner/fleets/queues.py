@@ -529,6 +529,11 @@ def replica_gpus(asked: Asked, name: str, units: int, row: int) -> int:
     return prefill * prefill_unit(own)["gpus"] + decode * own["unit"]["gpus"]
 
 
+def smallest_gpus(asked: Asked, name: str) -> int:
+    """Return the GPUs of the smallest replica of an architecture."""
+    return replica_gpus(asked, name, sizes_of(asked, name)[0], 0)
+
+
 def no_better(name: str, many: int, units: int, row: int, size: float, failed: list[list[int]]) -> bool:
     """Tell whether replicas have no more units, in either pool, than some that fail, and share queues no better."""
     own = pools_of(name, units, row, size)

@@ -18,7 +18,6 @@ from msgspec.structs import replace as changed
 from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
-from inference_math.optimiser.case import Case
 from inference_math.optimiser.draws import median
 from inference_math.optimiser.load import decode_units
 from inference_math.optimiser.search import ARCHITECTURES
@@ -297,7 +296,7 @@ def _chosen(
     names = list(host.settings)
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
-    least = min(_smallest(found.case, name) for name in names)
+    least = min(queues.smallest_gpus(found.case.asked, name) for name in names)
     if have and have < least:
         raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
@@ -312,11 +311,6 @@ def _chosen(
     about = found.about("rate" if have else "gpus", rate, have)
     card = carded(card_of(found.case.asked, sizes, crowd, about))
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others), card=card)
-
-
-def _smallest(case: Case, name: str) -> int:
-    """Return the GPUs of the smallest replica of an architecture."""
-    return queues.replica_gpus(case.asked, name, queues.sizes_of(case.asked, name)[0], 0)
 
 
 def _size(host: _Host, one: Standing) -> Size:

@@ -8,7 +8,7 @@ from inference_math.optimiser.choice import mean, tokens_by
 from inference_math.optimiser.draws import median
 from inference_math.optimiser.types import Solution
 from inference_math.unit.types import Asked, Layout
-from inference_math_planner.fleets.queues import GUESS, cost, replica_gpus, sizes_of
+from inference_math_planner.fleets.queues import GUESS, cost, smallest_gpus
 
 __all__ = [
     "IN_POOLS", "TOGETHER", "TRIED", "expected_cost", "firsts", "pairs_by_bound", "rates_that_fit", "together_of",
@@ -71,7 +71,7 @@ def rates_that_fit(asked: Asked, solved: Solution, names: list[str], have: float
     for name in names:
         rate = median(solved["rates"][name]) / asked["unit"]["gpus"]
         if rate > 0:
-            size = replica_gpus(asked, name, sizes_of(asked, name)[0], 0)
+            size = smallest_gpus(asked, name)
             if have <= 0 or size <= have:
                 found.append([size, rate])
     return found
