@@ -34,10 +34,11 @@
   };
   // How far off what cadences gain may be, by the columns of a row; see `planner.cadences`.
   const doubts = ({ model, gpu, prompt, output }) => math.cadence_doubts(data.comparisons, data.models[model].kind, data.gpus[gpu].generation, Number(prompt), Number(output));
-  // What was never calibrated of it, or does not fit, as the command line notes it.
+  // What was never calibrated of it, or does not fit, or widens its intervals, as the command line notes it.
   const outside = (given, work, users, places) => [
     ...math.outside(page.calibration(given).scope, page.inputs(given, users)),
     ...math.too_long(given.model, data.models[given.model].context, math.longest_request(work)), ...math.crowding(users, places),
+    ...math.widened(page.stand(given), page.errors),
   ];
   // What `planner.foresee` returns.
   const play = (given, plan) => {

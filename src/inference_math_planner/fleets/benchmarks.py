@@ -23,9 +23,11 @@ from inference_math.simulate.cost import Steps
 from inference_math.simulate.schedulers import Habits, admission_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.coefficients import SHIPPED
 from inference_math.unit.front import handover
-from inference_math.unit.nearest import known_comparisons, plans_ahead
+from inference_math.unit.nearest import known_comparisons, known_errors, plans_ahead
 from inference_math.workload import RandomLengths, Trace, Workload
+from inference_math_planner.answers.notes import widened
 from inference_math_planner.fleets.bench import (
     CADENCES,
     CLOSE,
@@ -326,6 +328,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     if run.pools is not None:  # who waits for a prompt holds no place of a decode unit
         at_once = users = told["rate"] * (told["latency"][0] - told["ttft"][0]) / run.pools[1]
     at_once = max(1.0, at_once)
+    wide = widened(unit.stand, known_errors()) if unit.calibration.mode in SHIPPED else []
     draws = [unit.found(work), *(found for found, _ in unit.draws(work, DRAWS))]
     late = bench_latency_ends(unit.numbers, work.plain, draws, unit.left(work, at_once), at_once)
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
@@ -340,7 +343,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         told["steady"],
         told["enough"],
         spread,
-        unit.outside(work, max(1.0, users), max_kv_seqs(held, work.plain, engine(unit.engine))),
+        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work.plain, engine(unit.engine))), *map(say, wide)),
     )
 
 

@@ -51,6 +51,13 @@ def test_users_who_wait_for_a_place_are_a_queue_and_no_burst():
     assert any("more than the" in note for note in told.notes)
 
 
+def test_a_set_up_that_nobody_served_says_so():
+    run = Benchmark(1000, 100, prompts=20, concurrency=2)
+    notes = {name: foresee(Unit.of(name, "h100-sxm"), run).notes for name in ("qwen3-8b", "qwen3-14b")}
+    assert notes["qwen3-8b"] == ()
+    assert "intervals are those of another engine than ours" in notes["qwen3-14b"][0]
+
+
 class Same:
     """The lengths of a benchmark that is foreseen, for the simulator."""
 
