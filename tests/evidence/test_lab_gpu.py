@@ -106,7 +106,9 @@ def test_with_the_host_of_other_runs_the_form_that_ships_is_near_an_engine_that_
     )
     assert off.abs().mean() < 0.06 < 0.09 < without.abs().mean()
     long = (steps.tokens >= 512) & (steps.decodes < 32)
-    assert without[long].abs().mean() < off[long].abs().mean() < 0.06  # whose time is that of products: no better with it
+    assert (
+        without[long].abs().mean() < off[long].abs().mean() < 0.06
+    )  # whose time is that of products: no better with it
     assert without[steps.tokens == 0].mean() == pytest.approx(-0.13, abs=0.02)  # the host between two steps, in full
     assert off[steps.tokens == 0].mean() == pytest.approx(0, abs=0.05)
     assert loops.measured.between(loops.low, loops.high).sum() == 13

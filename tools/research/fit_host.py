@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from from_operators import new_model
+from numpy.typing import NDArray
 from tables import write
 from transfer import added, chats
 
@@ -47,7 +48,7 @@ def derive(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(told | dict(zip(NAMES, covariance / np.outer(width, width), strict=True)))
 
 
-def fitted(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def fitted(rows: pd.DataFrame) -> NDArray[np.float64]:
     """Return the seconds that a host takes of each step, and for each request of it."""
     return added(rows, np.ones(len(rows)), rows["batch"])
 

@@ -348,8 +348,8 @@ class Unit:
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
         told = planning_option(self.engine, self.async_scheduling)
-        asked: Any = {"synchronized_arrivals": self.synchronized_arrivals, "planning": told}
-        return drafting(found, self.drafts, self.accepted) | asked
+        drafted = drafting(found, self.drafts, self.accepted)
+        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}
 
     @cached_property
     def terms(self) -> Terms:

@@ -73,7 +73,8 @@ def test_vllm_is_told_whether_to_plan_ahead_only_where_somebody_says(told):
     option = {None: "", True: " --async-scheduling ", False: " --no-async-scheduling "}[told]
     for title, line in found.items():
         if "vllm serve" in line:
-            assert (option in line) and ("async-scheduling" in line) == (told is not None), title
+            assert option in line, title
+            assert ("async-scheduling" in line) == (told is not None), title
 
 
 def test_no_engine_is_told_what_it_does_not_support():
