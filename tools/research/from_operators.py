@@ -148,8 +148,8 @@ def new_model(others: pd.DataFrame, names: Sequence[str] = FITTED) -> pd.DataFra
     """Return the covariance of the logarithms of what was fitted for a model that was not among the fitted.
 
     From the fits without each model, as those of `left_out`: n models have the jackknife's covariance C of their mean,
-    with its correlations; one model more has n + 1 times C (n for the models beside each other, 1 for the mean). Few models
-    tell it, so it is the covariance of Student's t with n - 1 degrees of freedom, (n - 1)/(n - 3) times as much.
+    with its correlations; one model more has n + 1 times C (n for the models beside each other, 1 for the mean). Few
+    models tell it, so it is the covariance of Student's t with n - 1 degrees of freedom, (n - 1)/(n - 3) times as much.
     """
     logs = np.log(others[list(names)].to_numpy(dtype=float))
     n = len(logs)
