@@ -14,7 +14,7 @@ from inference_math_book.figures import laboratory as plots
 
 STEPS = evidence.load("lab_gpu_steps").frame
 ARMS, LAWS = evidence.load("lab_gpu_arms").frame, evidence.load("lab_gpu_laws").frame
-UNIT = Unit.of("llama-3-8b", "h100-sxm", 1, "bf16")
+UNIT = Unit.of("llama-3-8b", "h100-sxm", 1, "bf16", async_scheduling=False)
 
 
 def of(experiment: str, quantity: str) -> pd.DataFrame:
@@ -97,16 +97,23 @@ def test_a_step_just_above_what_graphs_cover_is_longer() -> None:
     assert (one > 1.15 * alone).all()
 
 
-def test_the_form_that_ships_is_too_short_for_an_engine_that_is_watched() -> None:
+def test_with_the_host_of_other_runs_the_form_that_ships_is_near_an_engine_that_is_watched() -> None:
+    """Of 7 % for bare steps and 10 % for TPOT of loops; without a host decodes are an eighth too short."""
     steps, loops = STEPS.query("offloading == 0 and prompts <= 1"), evidence.load("predicted_loops").frame
-    off = 1e3 * UNIT.step_time(steps.decodes, steps.context, steps.tokens) / steps.step_ms - 1
+    off, without = (
+        1e3 * unit.step_time(steps.decodes, steps.context, steps.tokens) / steps.step_ms - 1
+        for unit in (UNIT, UNIT.resized(async_scheduling=None))
+    )
+    assert off.abs().mean() < 0.06 < 0.09 < without.abs().mean()
     long = (steps.tokens >= 512) & (steps.decodes < 32)
-    assert off[long].abs().mean() < 0.05  # steps whose time is that of products
-    assert off[steps.tokens == 0].mean() == pytest.approx(-0.13, abs=0.02)  # the host between two steps, in full
-    assert (off[steps.tokens == 0] < 0).all()
-    assert loops.measured.between(loops.low, loops.high).sum() == 8
+    assert (
+        without[long].abs().mean() < off[long].abs().mean() < 0.06
+    )  # whose time is that of products: no better with it
+    assert without[steps.tokens == 0].mean() == pytest.approx(-0.13, abs=0.02)  # the host between two steps, in full
+    assert off[steps.tokens == 0].mean() == pytest.approx(0, abs=0.05)
+    assert loops.measured.between(loops.low, loops.high).sum() == 13
     tpot = loops[loops.quantity == "tpot"]
-    assert (tpot.predicted < tpot.measured).all()
+    assert (tpot.predicted / tpot.measured - 1).abs().mean() < 0.1
     one = loops[(loops.quantity == "tpot") & (loops.users == 16)].iloc[0]
     work = Workload(512, 16, lengths="geometric")
     assert one.predicted == pytest.approx(float(UNIT.tpot(work, 16)), rel=1e-5)

@@ -36,7 +36,7 @@ def _drawn() -> list[tuple[Unit, Workload, int]]:
     return found
 
 
-# Layouts and precisions that the draw above does not reach.
+# Layouts, precisions and an engine's host that the draw above does not reach.
 LAYOUTS = (
     (Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang"), Workload(2048, 128), 64),
     (Unit.of("deepseek-v3", "b200", 2, "nvfp4", "fp8", "trtllm", dp=4, ep=8), Workload(300, 128), 5),
@@ -46,6 +46,7 @@ LAYOUTS = (
     (Unit.of("kimi-k2", "b200", 8), Workload(300, 128), 16),
     (Unit.of("qwen3.5-397b-a17b", "b300", 4, "nvfp4", engine="sglang"), Workload(6000, 128), 16),
     (Unit.of("llama-3-8b", "mi300x", weights="fp8"), Workload(300, 128), 64),
+    (Unit.of("llama-3-8b", "h100-sxm", async_scheduling=False), Workload(300, 128), 64),
 )
 # Requests that draft tokens.
 DRAFTING = (

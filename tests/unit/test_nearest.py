@@ -56,6 +56,44 @@ def test_an_engine_that_takes_another_s_coefficients_has_habits_of_its_own(monke
     assert [plans_ahead("mine", version) for version in ("0.12", "0.13")] == [False, False]
 
 
+def test_operators_alone_get_a_host_and_only_where_no_step_is_planned_ahead():
+    """A step grows by the host's seconds, and by those for a request in place of `per_sequence_overhead`."""
+    own, asked = nearest.host(), {"model": "llama-3-70b", "gpu": "h100-sxm", "tp": 2, "weights": "fp8"}
+    plain, without = (Unit.of(**asked, async_scheduling=told) for told in (None, False))
+    grown = [without.step_time(n, 0) - plain.step_time(n, 0) for n in (1, 65)]
+    lean = 80 * plain.coefficients.per_sequence_overhead
+    assert grown == pytest.approx([own.step + n * (own.request - lean) for n in (1, 65)], rel=1e-9)
+    assert without.resized(tp=4).coefficients.layer == without.coefficients.layer > plain.coefficients.layer
+    for same in ({"async_scheduling": True}, {"async_scheduling": None}):
+        assert Unit.of(**asked, **same).coefficients == plain.coefficients
+    for more in ({"version": "0.11"}, {"gpu": "b200"}):  # from served points: with whatever their host did
+        told = [Unit.of(**(asked | more), async_scheduling=flag) for flag in (None, True, False)]
+        assert {one.calibration.mode for one in told} == {"served"}
+        assert told[0].coefficients == told[1].coefficients == told[2].coefficients
+
+
+def test_a_host_is_as_unsure_as_its_table_says_and_moves_nothing_else():
+    plain, own = Unit.of("llama-3-8b", "h100-sxm"), nearest.host()
+    found, seconds = plain.calibration.hosted(own, 32), 32 * 1e6
+    rows = load("host").frame.set_index("name")
+    assert found.sd("per_sequence_overhead") * seconds == pytest.approx(1e6 * rows["sd"]["request"], rel=1e-6)
+    both = np.hypot(plain.calibration.sd("layer") * seconds, 1e6 * rows["sd"]["step"])
+    assert found.sd("layer") * seconds == pytest.approx(both, rel=1e-6)
+    moved = [COEFFICIENTS.index(name) for name in ("layer", "per_sequence_overhead")]
+    others = [place for place in range(len(COEFFICIENTS)) if place not in moved]
+    square = np.ix_(others, others)
+    assert (found.covariance[square] == plain.calibration.covariance[square]).all()
+
+
+def test_points_that_were_served_otherwise_are_another_engine_s():
+    asked = {"model": "gpt-oss-120b", "gpu": "h100-sxm", "tp": 2}
+    work = Workload(1000, 200)
+    known, same, unlike = (Unit.of(**asked, async_scheduling=told) for told in (None, True, False))
+    assert known.left(work) == same.left(work) < unlike.left(work)
+    assert not known.outside(work, 8)
+    assert "vllm --no-async-scheduling" in unlike.outside(work, 8)[0]
+
+
 def test_the_table_has_every_level_and_coefficient():
     found = levels()
     moves = found["moves"]

@@ -217,6 +217,11 @@ OWN = dataclasses.replace(catalogue.gpu("mi355x"), name="mine", generation="gfx9
             "engine must be one of vllm, sglang on mi300x, a GPU of AMD, not 'trtllm'",
         ),
         ({"gpu": OWN, "engine": "trtllm"}, "engine must be one of vllm, sglang on mine, a GPU of AMD"),
+        (
+            {"engine": "sglang", "async_scheduling": True},
+            "async_scheduling must be left out for sglang, which has no such option: vllm has",
+        ),
+        ({"async_scheduling": 1}, "async_scheduling must be True or False, not 1"),
         ({"expert_imbalance": 1.0}, "expert_imbalance must be left out for llama-3-70b"),
         ({"model": "gpt-oss-120b", "weights": "mxfp4", "expert_imbalance": -1.0}, "expert_imbalance must be"),
         ({"model": "gpt-oss-120b", "weights": "mxfp4", "expert_imbalance": 5.6}, "expert_imbalance must be"),

@@ -185,7 +185,7 @@ def published(level: float | None = None) -> pd.DataFrame:
 def watched_loops(level: float = 0.9) -> pd.DataFrame:
     """Predict mean TTFT and TPOT of our own vLLM in closed loops with geometric answers [Llama-3-8B, one H100].
 
-    Nothing is fitted to it.
+    Nothing is fitted to it: the host of this engine, which plans no step ahead, is that of ML.ENERGY's runs.
 
     Columns: quantity, users; measured, predicted, low, high (s); law and ratio, what the laboratory's own law said
     before, from bare steps, and what was found over it.
@@ -221,7 +221,8 @@ def silybench_results() -> pd.DataFrame:
 
 
 def _watched() -> Unit:
-    return Unit.of("llama-3-8b", "h100-sxm", 1, "bf16")
+    """Return the unit of our own run: the laboratory steps it in its process, and it plans no step ahead."""
+    return Unit.of("llama-3-8b", "h100-sxm", 1, "bf16", async_scheduling=False)
 
 
 def _asking(name: str, arguments: tuple[object, ...]) -> Any:

@@ -144,17 +144,17 @@ def beyond(steps: pd.DataFrame, column: str, most: float) -> float:
     return _spread(tested)
 
 
-def new_model(others: pd.DataFrame) -> pd.DataFrame:
-    """Return the covariance of the logarithms of `FITTED` for a model that was not among the fitted.
+def new_model(others: pd.DataFrame, names: Sequence[str] = FITTED) -> pd.DataFrame:
+    """Return the covariance of the logarithms of what was fitted for a model that was not among the fitted.
 
-    From the fits of `left_out` by model: n models have the jackknife's covariance C of their mean, with its
-    correlations; one model more has n + 1 times C (n for the models beside each other, 1 for the mean). Few models
-    tell it, so it is the covariance of Student's t with n - 1 degrees of freedom, (n - 1)/(n - 3) times as much.
+    From the fits without each model, as those of `left_out`: n models have the jackknife's covariance C of their mean,
+    with its correlations; one model more has n + 1 times C (n for the models beside each other, 1 for the mean). Few
+    models tell it, so it is the covariance of Student's t with n - 1 degrees of freedom, (n - 1)/(n - 3) times as much.
     """
-    logs = np.log(others[list(FITTED)].to_numpy(dtype=float))
+    logs = np.log(others[list(names)].to_numpy(dtype=float))
     n = len(logs)
     covariance = (n - 1) * np.cov(logs, rowvar=False, ddof=0)  # the jackknife's
-    return pd.DataFrame(covariance * (n + 1) * (n - 1) / (n - 3), index=list(FITTED), columns=list(FITTED))
+    return pd.DataFrame(covariance * (n + 1) * (n - 1) / (n - 3), index=list(names), columns=list(names))
 
 
 def _errors(steps: pd.DataFrame, coefficients: Coefficients) -> tuple[pd.DataFrame, float]:

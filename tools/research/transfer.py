@@ -23,7 +23,7 @@ from inference_math.unit.coefficients import DATASHEET, ZERO_SHOT_SCOPE, Coeffic
 from inference_math.unit.nearest import levels, served, standpoint
 from inference_math.unit.operators import H100
 
-__all__ = ["KV", "between_generations", "request_overhead", "requests", "widths"]
+__all__ = ["KV", "added", "between_generations", "chats", "request_overhead", "requests", "widths"]
 
 _CHAT = 512  # tokens of ML.ENERGY's prompts, whose length is not given
 # By our fits to benchmarks that are not in this repository: seconds that TensorRT-LLM 0.9 adds for each request to a
@@ -46,15 +46,19 @@ def request_overhead(coefficients: Coefficients, context: float = _CHAT) -> floa
     A fit of one number to log(measured / predicted) of batches of chats on the H100, with the other coefficients
     given; the prompts, of unknown length, are taken as `context` tokens.
     """
+    found = chats(coefficients, context)
+    return float(added(found, found["batch"] * found["layers"])[0])
+
+
+def chats(coefficients: Coefficients, context: float = _CHAT) -> pd.DataFrame:
+    """Return ML.ENERGY's rows with the `step` that kernels take, the `measured` median, in seconds, and `layers`."""
     kernels = replace(DATASHEET, coefficients=coefficients).kernels
     parts = []
     for (model, gpu, tp), rows in load("mlenergy").frame.groupby(["model", "gpu", "tp"]):
         unit = Unit.of(str(model), str(gpu), tp=int(str(tp)), calibration=kernels)
         step = unit.step_time(rows["batch"], context + rows["output_tokens"] / 2)
-        parts.append(rows.assign(step=step, passed=rows["batch"] * unit.model.n_layers))
-    found = pd.concat(parts)
-    terms = found[["passed"]].to_numpy(dtype=float)
-    return float(_added(found["step"], terms, found["itl_p50_ms"] / 1e3)[0])
+        parts.append(rows.assign(step=step, measured=rows["itl_p50_ms"] / 1e3, layers=unit.model.n_layers))
+    return pd.concat(parts)
 
 
 def requests(coefficients: Coefficients) -> pd.DataFrame:
@@ -68,14 +72,25 @@ def requests(coefficients: Coefficients) -> pd.DataFrame:
         unit = Unit.of("llama-2-70b", str(gpu), int(str(tp)), calibration=kernels)
         step = unit.step_time(rows["batch"].to_numpy(float), (rows["prompt"] + rows["output_tokens"] / 2).to_numpy())
         layers = np.full(len(rows), unit.model.n_layers)
-        terms = np.column_stack([rows["batch"] * layers, layers])
-        old.append(_added(step, terms, rows["step_ms"] / 1e3)[0])
+        asked = rows.assign(step=step, measured=rows["step_ms"] / 1e3)
+        old.append(added(asked, rows["batch"] * layers, layers)[0])
     found = [
         ("vllm", "mid-2023", np.exp(np.mean(np.log(old)))),
         ("vllm", "0.11", request_overhead(coefficients)),
         ("trtllm", "0.9", np.sqrt(_TRTLLM[0] * _TRTLLM[1])),
     ]
     return pd.DataFrame(found, columns=["engine", "version", "seconds"])
+
+
+def added(rows: pd.DataFrame, *terms: ArrayLike) -> NDArray[np.float64]:
+    """Return the seconds for one of each of `terms` that bring `step` nearest to `measured`, by their logarithms."""
+    step, measured = rows["step"].to_numpy(dtype=float), rows["measured"].to_numpy(dtype=float)
+    counts = np.column_stack([np.asarray(term, dtype=float) for term in terms])
+
+    def misses(micro: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.log((step + counts @ micro * 1e-6) / measured))
+
+    return np.asarray(least_squares(misses, np.ones(len(terms)), bounds=(0, 5000)).x) * 1e-6
 
 
 def between_generations(values: ArrayLike) -> float:
@@ -108,15 +123,6 @@ def widths(steps: pd.DataFrame) -> pd.DataFrame:
         ("kind", _KIND, "judged"),
     ]
     return pd.DataFrame(rows, columns=["name", "width", "evidence"])
-
-
-def _added(step: ArrayLike, terms: NDArray[np.float64], measured: ArrayLike) -> NDArray[np.float64]:
-    """Return the seconds for one of each term that bring steps nearest to the measured, by their logarithms."""
-
-    def misses(added: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.log((np.asarray(step) + terms @ added * 1e-6) / np.asarray(measured)))
-
-    return np.asarray(least_squares(misses, np.full(terms.shape[1], 1.0), bounds=(0, 5000)).x) * 1e-6
 
 
 def _long() -> float:

@@ -50,6 +50,7 @@ class EngineRecord(TypedDict):
     whole: bool
     alone: bool
     ahead: bool
+    planning: list[str]  # not to plan a step ahead, and to
     since: bool
     seqs: str
     tokens: str

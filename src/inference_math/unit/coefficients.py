@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tomli_w
@@ -42,6 +42,7 @@ __all__ = [
     "Anchor",
     "Calibration",
     "Coefficients",
+    "Host",
     "Prediction",
     "imbalance",
     "scored_too",
@@ -117,6 +118,17 @@ class Anchor:
         as_real("seconds", self.seconds, Interval(-inf))
 
 
+class Host(NamedTuple):
+    """Seconds that an engine's host takes of each step, and of it for each request that decodes.
+
+    `covariance` is that of their logarithms, 2 x 2.
+    """
+
+    step: float
+    request: float
+    covariance: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Coefficients with their uncertainty and their scope.
@@ -186,6 +198,22 @@ class Calibration:
         place, covariance = COEFFICIENTS.index("expert_imbalance"), self.covariance.copy()
         covariance[place] = covariance[:, place] = 0.0
         return replace(self, coefficients=replace(self.coefficients, expert_imbalance=uneven), covariance=covariance)
+
+    def hosted(self, host: Host, layers: int) -> Calibration:
+        """Return the same with a host's seconds of a step, spread over so many layers.
+
+        They are added to `layer`. Those for a request take the place of `per_sequence_overhead`, for they were fitted
+        to all that a request takes beyond operators. The covariance is that of the logarithms of the sums, to first
+        order.
+        """
+        layer = self.coefficients.layer + host.step / layers
+        moved = replace(self.coefficients, layer=layer, per_sequence_overhead=host.request / layers)
+        places = [COEFFICIENTS.index("layer"), COEFFICIENTS.index("per_sequence_overhead")]
+        kept, added = np.ones(len(COEFFICIENTS)), np.zeros((len(COEFFICIENTS), 2))
+        kept[places] = self.coefficients.layer / layer, 0.0
+        added[places] = np.diag([host.step / layers / layer, 1.0])
+        covariance = self.covariance * np.outer(kept, kept) + added @ host.covariance @ added.T
+        return replace(self, coefficients=moved, covariance=covariance)
 
     def sd(self, name: str) -> float:
         """Return the standard deviation of the coefficient `name`, in its own unit."""

@@ -10,8 +10,10 @@ import numpy as np
 
 from inference_math.catalogue import GPUS, Gpu, Model
 from inference_math.catalogue.engines import engine as engine_record
+from inference_math.catalogue.engines import engines
 from inference_math.evidence import load
-from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, scored_too
+from inference_math.evidence.checks import as_bool
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, Host, scored_too
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_known, standpoint_of
 from inference_math.unit.shapes import operators_of
@@ -23,12 +25,15 @@ __all__ = [
     "alike",
     "as_dated",
     "engine_generation",
+    "host",
     "known_errors",
     "levels",
+    "planning_option",
     "plans_ahead",
     "select_calibration",
     "served",
     "standpoint",
+    "with_host",
 ]
 
 TOGETHER = FACTORS[2:]  # generation of GPUs, kind of model, precision: which were served together
@@ -66,16 +71,64 @@ def engine_generation(engine: str, version: str = "") -> str:
     return alike(engine)
 
 
-def plans_ahead(engine: str, version: str = "") -> bool:
-    """Return whether an engine of some age plans a step while the one before it runs.
+def plans_ahead(engine: str, version: str = "", asked: bool | None = None) -> bool:
+    """Return whether an engine of some age plans a step while the one before it runs, unless it is `asked` to or not.
 
-    >>> plans_ahead("vllm", "0.11.2"), plans_ahead("vllm")
-    (False, True)
+    >>> plans_ahead("vllm", "0.11.2"), plans_ahead("vllm"), plans_ahead("vllm", asked=False)
+    (False, True, False)
     """
+    if asked is not None:
+        return asked
     record = engine_record(engine)
     older = record["older"]
     aged = older and engine_generation(engine, version) == older["name"]
     return bool(older["ahead"] if aged else record["ahead"])
+
+
+def planning_option(engine: str, asked: bool | None = None) -> str:
+    """Return the option by which an engine is told whether to plan a step ahead; "" where nobody says.
+
+    >>> planning_option("vllm", False)
+    '--no-async-scheduling'
+
+    Raises
+    ------
+    ValueError
+        For an engine that has no such option.
+    """
+    options = engine_record(engine)["planning"]
+    if asked is None:
+        return ""
+    if not options:
+        able = ", ".join(name for name, record in engines().items() if record["planning"])
+        raise ValueError(f"async_scheduling must be left out for {engine}, which has no such option: {able} has")
+    return options[as_bool("async_scheduling", asked)]
+
+
+def with_host(found: Calibration, layers: int, ahead: bool) -> Calibration:
+    """Return a calibration that ships with the host of an engine that plans no step `ahead`, where it is not in yet.
+
+    This is the rule: operators (`Calibration.zero_shot`) are the GPU's time alone, so such a unit has the host on top.
+    No other has: `layer` and `per_sequence_overhead` of served points, and of runs of your own, were fitted to steps
+    with whatever the host did then.
+    """
+    return found if ahead or found.mode != "zero-shot" else found.hosted(host(), layers)
+
+
+@lru_cache(maxsize=1)
+def host() -> Host:
+    """Return what vLLM's host takes of a step that was not planned while the one before it ran: table `host`.
+
+    It is that of vLLM 0.11 in ML.ENERGY's runs on H100s, beyond the GPU's operators; see `tools/research/fit_host.py`.
+
+    >>> f"{1e3 * host().step:.1f} ms, {1e6 * host().request:.0f} us for each request that decodes"
+    '0.5 ms, 35 us for each request that decodes'
+    """
+    rows = load("host").frame.set_index("name")
+    names = list(rows.index)
+    widths = rows["sd"] / rows["seconds"]
+    covariance = rows.loc[names, names].to_numpy() * np.outer(widths, widths)
+    return Host(float(rows["seconds"]["step"]), float(rows["seconds"]["request"]), covariance)
 
 
 def as_dated(engine: str, version: str = "") -> str:

@@ -194,6 +194,7 @@ class UnitNumbers(TypedDict):
     accepted: float  # chance that one is whose predecessors were
     gives: float  # tokens that a step gives a request: one, and the drafts that are accepted
     synchronized_arrivals: bool  # whether users send together, as in a closed loop
+    planning: str  # the option by which the engine is told whether to plan a step ahead; "": it is not told
 
 
 class CacheTerms(TypedDict):

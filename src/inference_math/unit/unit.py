@@ -41,7 +41,15 @@ from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.mean import as_scalar, mean_seen
-from inference_math.unit.nearest import alike, as_dated, known_errors, select_calibration
+from inference_math.unit.nearest import (
+    alike,
+    as_dated,
+    known_errors,
+    planning_option,
+    plans_ahead,
+    select_calibration,
+    with_host,
+)
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
 from inference_math.unit.shapes import MEMORY, kind_of, shape_of
@@ -100,6 +108,7 @@ class Unit:
     accepted: float = ACCEPTED
     version: str = ""
     expert_imbalance: float | None = None
+    async_scheduling: bool | None = None
     synchronized_arrivals: bool = False
     drawn: CoefficientValues | None = field(default=None, compare=False, repr=False)
 
@@ -122,6 +131,7 @@ class Unit:
         drafts: int = 0,
         accepted: float = ACCEPTED,
         expert_imbalance: float | None = None,
+        async_scheduling: bool | None = None,
     ) -> Unit:
         """Return the unit of a model and a GPU, by name or your own, under `calibration` or the nearest that ships.
 
@@ -147,11 +157,16 @@ class Unit:
         expert_imbalance
             The coefficient of variation of how often a layer's experts are chosen, if you counted
             (`unit.coefficients.imbalance`), up to that of the same few for every token; else what served points say.
+        async_scheduling
+            Whether the engine plans a step while the one before it runs; what its version does where it is left out.
+            If not, `benchmark` plays it so, and its host is on top of steps from operators (`nearest.with_host`). Steps
+            from served points stay as they were served.
 
         Raises
         ------
         ValueError
-            For unknown names, an engine that does not run on the GPU, FP8 weights on one without it, a `tp` that does
+            For unknown names, an `async_scheduling` of an engine that has no option for it, an engine that does not
+            run on the GPU, FP8 weights on one without it, a `tp` that does
             not divide the heads, a layout that is none, GPUs too few for the weights.
 
         Examples
@@ -181,11 +196,13 @@ class Unit:
             raise ValueError(f"engine must be one of {able} on {on.name}, a GPU of {on.maker}, not {under!r}")
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
+        planning_option(under, async_scheduling)
         found = calibration
         if found is None:
             found = select_calibration(
                 of, on, precision, under, version, kv=cache, together=layout["tp"] * layout["dp"]
             )
+            found = with_host(found, of.n_layers, plans_ahead(under, version, async_scheduling))
         if expert_imbalance is not None:
             if not of.is_mixture:
                 raise ValueError(f"expert_imbalance must be left out for {of.name}, which has no routed experts")
@@ -207,6 +224,7 @@ class Unit:
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS),
             accepted=as_number("accepted", accepted, SHARE),
             expert_imbalance=expert_imbalance,
+            async_scheduling=async_scheduling,
         )
 
     @property
@@ -230,7 +248,8 @@ class Unit:
         ahead = f", {self.drafts} drafts, {self.tokens_a_step:.3g} tokens a step" if self.drafts else ""
         parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
-        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{ahead}"
+        told = planning_option(self.engine, self.async_scheduling)
+        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{told and ' '}{told}{ahead}"
         return f"{self.model.name} ({self.weights}, KV {self.kv}) on {on}"
 
     @property
@@ -328,7 +347,9 @@ class Unit:
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
-        return {**drafting(found, self.drafts, self.accepted), "synchronized_arrivals": self.synchronized_arrivals}
+        told = planning_option(self.engine, self.async_scheduling)
+        drafted = drafting(found, self.drafts, self.accepted)
+        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}
 
     @cached_property
     def terms(self) -> Terms:
@@ -477,9 +498,11 @@ class Unit:
         return hypot(self.calibration.widest(**self._inputs(work, users)), self.lacking)
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, ArrayLike]:
-        """Return what a calibration's scope names."""
+        """Return what a calibration's scope names; an engine that is told to plan unlike its points were served."""
+        same = self.calibration.mode != "served" or self.async_scheduling == plans_ahead(self.engine, self.version)
+        unlike = "" if same else planning_option(self.engine, self.async_scheduling)
         return {
-            "engine": as_dated(self.engine, self.version),
+            "engine": f"{as_dated(self.engine, self.version)}{unlike and ' '}{unlike}",
             "model": self.model.name,
             "kind": self.kind,
             "gpu": self.gpu.name,

@@ -89,6 +89,8 @@ def command(asked: Asked, told: dict[str, object], kv: str, memory: float, tier:
     given = parallel_args(asked)
     given.extend(speculative_args(asked))
     given.extend(kv_args(asked, kv, memory, tier, pool))
+    if asked["unit"]["planning"] != "":
+        given.append({"text": asked["unit"]["planning"]})
     for key in told:
         option = key
         if not key.startswith("--"):

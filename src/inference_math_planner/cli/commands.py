@@ -626,6 +626,7 @@ def _unit(options: argparse.Namespace, **layout: int) -> Unit:
         calibration=calibration,
         memory=options.memory,
         expert_imbalance=options.imbalance,
+        async_scheduling=options.async_scheduling,
         **(layout or named),
     )
 

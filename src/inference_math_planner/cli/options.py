@@ -40,6 +40,7 @@ OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "budget": "--max-num-batched-tokens",
     "seqs": "--max-num-seqs",
     "expert_imbalance": "--expert-imbalance",
+    "async_scheduling": "--async-scheduling",
     "prefill_units": "--pools (for prefill)",
     "decode_units": "--pools (for decode)",
     "pools": "--pools",
@@ -151,6 +152,12 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
         help="precision of the KV cache (default bf16, as engines have it if no checkpoint says fp8)",
     )
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(engines())} (default vllm)")
+    unit.add_argument(
+        "--async-scheduling",
+        dest="async_scheduling",
+        action=argparse.BooleanOptionalAction,
+        help="whether vllm plans a step while another runs (default: as it does)",
+    )
     unit.add_argument(
         "--expert-imbalance",
         dest="imbalance",

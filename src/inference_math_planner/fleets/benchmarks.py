@@ -311,7 +311,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     if front is None and run.pools is not None:  # who measured a front measured it of these pools
         known = replace(known, seconds=known.seconds + handover().seconds)
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
-    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version))
+    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling))
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, 1)
     if prefill is not None and run.pools is None:
@@ -389,7 +389,7 @@ def cadences(
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
     asked, work = run.played(late), run.work
-    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version))
+    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling))
     limits = run.limits(unit)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
     system = bench_system(held, work.plain, engine(unit.engine), limits, habits, unit.dp)
@@ -415,14 +415,21 @@ def doubts_of(unit: Unit, run: Benchmark) -> list[list[float]]:
     return cadence_doubts(known_comparisons(), unit.kind, unit.gpu.generation, run.work.n_in, run.work.n_out)
 
 
-def habits_of(name: str, chunked: bool | None = None, version: str = "") -> Habits:
-    """Return how an engine of some age lets prompts into its steps, unless it is told whether it shall cut them.
+def habits_of(
+    name: str, chunked: bool | None = None, version: str = "", async_scheduling: bool | None = None
+) -> Habits:
+    """Return how an engine of some age lets prompts into its steps.
+
+    It may be told whether it shall cut them, and whether it shall plan a step while the one before it runs.
 
     Examples
     --------
     >>> [habits_of("vllm", version=version).ahead for version in ("0.11", "0.13", "")]
     [False, True, True]
+    >>> habits_of("vllm", async_scheduling=False).ahead
+    False
     """
     record = engine(name)
     whole = record["whole"] if chunked is None else not chunked
-    return Habits(whole=whole, alone=record["alone"], since=record["since"], ahead=plans_ahead(name, version))
+    ahead = plans_ahead(name, version, async_scheduling)
+    return Habits(whole=whole, alone=record["alone"], since=record["since"], ahead=ahead)

@@ -67,6 +67,16 @@ def test_a_server_takes_the_longest_request_that_is_known(longest, told):
     assert f"--max-model-len ${{LONGEST:-{told}}}" in found["each unit"]
 
 
+@pytest.mark.parametrize("told", [None, True, False])
+def test_vllm_is_told_whether_to_plan_ahead_only_where_somebody_says(told):
+    found, _, _ = lines("vllm", "disaggregated", async_scheduling=told)
+    option = {None: "", True: " --async-scheduling ", False: " --no-async-scheduling "}[told]
+    for title, line in found.items():
+        if "vllm serve" in line:
+            assert option in line, title
+            assert ("async-scheduling" in line) == (told is not None), title
+
+
 def test_no_engine_is_told_what_it_does_not_support():
     """vLLM warns that going without chunks may crash: its budget holds a whole prompt instead."""
     found, told, row = lines("vllm", "aggregated")

@@ -182,6 +182,7 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
         (ASKED, "--alpha 0.5 --tier dram=9", "--sessions must be given with a size of --tier"),
         (ASKED, "--alpha 0.5 --tier dram=much", "--tier must be NAME=GB, for example dram=2000, not 'dram=much'"),
         (ASKED, "--expert-imbalance 1", "--expert-imbalance must be left out for llama-3-70b"),
+        (ASKED, "--engine sglang --no-async-scheduling", "--async-scheduling must be left out for sglang"),
         ([*PLAN, *SESSIONS], "--alpha 0.5", "--alpha must be left out: it follows from sessions"),
         (PLAN, "", "--users must be given with --turns"),
         (PLAN, "--users 500", "--first must be given with --turns"),

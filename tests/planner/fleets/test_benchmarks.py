@@ -133,6 +133,8 @@ def test_an_engine_of_before_0_13_plans_no_step_ahead():
     assert others[1].loc["TTFT", "P50"] - others[0].loc["TTFT", "P50"] == pytest.approx(step, rel=0.3)
     (row,) = cadences(old, many, front=0.01, every=(1,)).to_dict("records")
     assert row["ttft"] == pytest.approx(others[0].loc["TTFT", "mean"])
+    told = Unit.of("llama-3-8b", "h100-sxm", async_scheduling=False).calibrated(today.calibration)
+    assert foresee(told, many, front=0.01).table.equals(others[0])
 
 
 @pytest.mark.parametrize(("n_out", "span"), [(200, 0.0), (10, 0.01)])  # the latter round to one length
