@@ -299,6 +299,7 @@ class Asked(TypedDict):
     price: float  # of a GPU and hour
     watts: float  # of a GPU, rated
     engine: EngineRecord
+    ahead: bool  # whether an engine of this age plans a step while the one before it runs
     page: int  # tokens of which a chunk is a multiple
     context: int  # tokens that the model was made for; 0: not stated
     sessions: float  # whose stored part a unit keeps; 0: not known

@@ -57,7 +57,7 @@ from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 
 thinned_cv = laws.thinned_cv.plain
 
-# Prompts are let in as they come.
+# Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
 AT_ONCE: Admission = {
     "whole": False,
     "alone": False,
@@ -205,6 +205,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
     prefill = row["prefill_units"] if name == "disaggregated" else 0
     incoming = sent_bytes(asked) / n_in / asked["pool_bw"]
+    admission = AT_ONCE.copy()
+    admission["ahead"] = asked["ahead"]
     budget, most = inf, batch
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
         budget = whole_prompt(asked) + batch * verify_tokens(asked)
@@ -220,7 +222,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         "budget": budget, "max_batch": most,
         "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
         "grows": asked["engine"]["kv_grows"], "load": waits,
-        "gives": unit["gives"], "brings": verify_tokens(asked), "admission": AT_ONCE,
+        "gives": unit["gives"], "brings": verify_tokens(asked), "admission": admission,
         "ranks": 1, "by_chance": False,
     }  # fmt: skip
 

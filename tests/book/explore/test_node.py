@@ -159,9 +159,15 @@ CROWD = """(asked, drawn, played, goal) => {
 }"""
 
 
-def test_fleets_are_those_of_the_package(node):
-    """The same replicas, found by the same simulations: for a traffic, and for the GPUs that there are."""
-    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(1500, 120), SLA(0.5, 0.04), units=3).checked()
+@pytest.mark.parametrize("version", ["", "0.12"])
+def test_fleets_are_those_of_the_package(node, version):
+    """The same replicas, found by the same simulations: for a traffic, and for the GPUs that there are.
+
+    Of a vLLM that plans its steps ahead, and of one that did not.
+    """
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", version=version)
+    case = Case(unit, Workload(1500, 120), SLA(0.5, 0.04), units=3).checked()
+    assert case.asked["ahead"] is (version == "")
     found = Plan.of(case, 20)
     gaps, lengths = chances(0, 1.0)
     played = {"gaps": gaps, "cv": 1, "lengths": lengths, "like": [], "share": 0.9}

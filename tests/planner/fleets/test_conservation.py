@@ -132,7 +132,9 @@ def scheduler(system):
     if system["prefill_units"]:
         pools = {name: system[name] for name in ("prefill_units", "groups", "decode_units", "transfer", "budget")}
         return simulate.Disaggregated(**pools, **common)
-    return simulate.Chunked(system["budget"], **common) if system["budget"] < np.inf else simulate.Aggregated(**common)
+    if system["budget"] == np.inf:  # of an engine that plans no step ahead
+        return simulate.Aggregated(**common)
+    return simulate.Chunked(system["budget"], **common, habits=simulate.Habits(**system["admission"]))
 
 
 def tried(case, row):

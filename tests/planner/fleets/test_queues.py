@@ -15,12 +15,17 @@ from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.doubt import CERTAIN
 from inference_math.optimiser.load import pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES
+from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
+from inference_math.simulate.schedulers import system_of
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
 from inference_math.unit.asked import of_units, target_of
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
+from inference_math_planner.fleets.bench import Noted
+from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.goodput import Client, Tally, goodput, requests_of
 from inference_math_planner.fleets.traffic import chances
 
@@ -159,11 +164,83 @@ def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
 
 
 def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
-    (alone, _), (pairs, _), (eight, _) = (replica(units, 1.2 * units, 0) for units in (1, 2, 8))
+    (alone, _), (pairs, _), (eight, _) = (replica(units, 1.2 * units, 0, until=4400) for units in (1, 2, 8))
     assert eight[0] > pairs[0] > alone[0]
     assert (
         float(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8").prefill_time(2200)) < eight[1] < pairs[1] < alone[1]
     )
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "ahead"),
+    [("vllm", "", True), ("vllm", "0.13", True), ("vllm", "0.12", False), ("sglang", "", False), ("trtllm", "", False)],
+)
+def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, ahead):
+    """By engine and age, and nothing else of how prompts are let in; pools prefill and decode as they did."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine, version=version)
+    asked = Case(unit, Workload(2200, 170), SLA(0.6, 0.04), units=2).asked
+    assert asked["ahead"] is habits_of(engine, version=version).ahead is ahead
+    for name in ARCHITECTURES:
+        system = queues.system_for(asked, name, settings_row(8, 2200, 1))
+        assert system["admission"] == queues.AT_ONCE | {"ahead": ahead}
+    assert queues.AT_ONCE["ahead"] is False
+
+
+STEPS = StepCost(t_w=0.01, T=1e-4)
+
+
+def played(ahead, requests, cost=STEPS, budget=10**6):
+    """What a client notes of requests at one engine, in their order; and the mean step and the share of time busy."""
+    noted, steps = Noted(), []
+    noted.run = lambda first, rise, many, decodes: steps.append((many * (first + rise * (many - 1) / 2), many))
+    system = system_of(Chunked(budget, habits=Habits(ahead=ahead)), None)
+    own = [Request(i, *one, 0) for i, one in enumerate(requests)]
+    end = run_engine(engine_of(system, timed(cost), noted), Client(own, 0, 0.0), noted, len(own))
+    seconds, many = np.sum(steps, axis=0)
+    order = np.argsort(noted.sent, kind="stable")
+    return np.array(noted.ttft)[order], seconds / many, seconds / end
+
+
+# Well within a step, while the first answer is written, whose prompt took one.
+AT = st.builds(lambda step, part: 0.01 * (step + part), st.integers(1, 200), st.floats(0.05, 0.95))
+
+
+@given(
+    at=st.lists(AT, min_size=1, max_size=12, unique=True),
+    outputs=st.lists(st.integers(1, 40), min_size=12, max_size=12),
+)
+def test_with_equal_steps_a_busy_engine_that_plans_ahead_is_a_step_later_to_each_first_token(at, outputs):
+    since = [(0.0, 100, 1000), *((when, 100, n_out) for when, n_out in zip(sorted(at), outputs, strict=False))]
+    first, later = (played(ahead, since, StepCost(t_w=0.01))[0] for ahead in (False, True))
+    assert later[0] == pytest.approx(first[0])  # nothing is planned where nobody was
+    assert later[1:] - first[1:] == pytest.approx(np.full(len(at), 0.01), abs=1e-9)
+
+
+@given(when=st.floats(0.0, 3.0), n_out=st.integers(1, 60), n_in=st.integers(1, 3000))
+def test_beside_one_request_a_first_token_is_at_most_one_step_later_and_never_sooner(when, n_out, n_in):
+    cost = StepCost(t_w=0.01, T=1e-4, delta_h=1e-4)
+    both = [(0.0, n_in, n_out), (when, 500, 20)]
+    first, later = (played(ahead, both, cost)[0][1] for ahead in (False, True))
+    decode = cost(1, n_in + n_out, 0, 0, 0)
+    assert -1e-9 <= later - first <= decode + 1e-9
+
+
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.5, 0.7])
+def test_arrivals_at_random_wait_a_mean_step_more_as_often_as_they_find_the_engine_busy(load):
+    """All that wait come in at once: what is planned hangs on the step before the running one, not on that."""
+    rng, each = np.random.default_rng(1), 0.06 + 0.01 / 50
+    times = np.cumsum(rng.exponential(each / load, 4000))
+    requests = [(when, 600, n_out) for when, n_out in zip(times, rng.geometric(1 / 50, 4000), strict=True)]
+    (first, step, busy), (later, *_) = (played(ahead, requests) for ahead in (False, True))
+    assert later.mean() - first.mean() == pytest.approx(min(busy, 1.0) * step, rel=0.06)
+
+
+@given(at=st.lists(st.floats(0.0, 3.0), min_size=1, max_size=20), n_in=st.integers(1, 3000))
+def test_a_unit_that_only_prefills_one_prompt_a_step_is_as_soon_planned_ahead(at, n_in):
+    """It plans what waits; where nothing does, it plans when a request comes."""
+    requests = [(when, n_in, 1) for when in sorted(at)]
+    first, later = (played(ahead, requests, budget=n_in)[0] for ahead in (False, True))
+    assert later == pytest.approx(first, abs=1e-9)
 
 
 def test_a_router_of_one_unit_is_none():
