@@ -172,14 +172,17 @@ def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
 
 
 @pytest.mark.parametrize(
-    ("engine", "version", "ahead"),
-    [("vllm", "", True), ("vllm", "0.13", True), ("vllm", "0.12", False), ("sglang", "", False), ("trtllm", "", False)],
-)
-def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, ahead):
-    """By engine and age, and nothing else of how prompts are let in; pools prefill and decode as they did."""
-    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine, version=version)
+    ("engine", "version", "told", "ahead"),
+    [
+        ("vllm", "", None, True), ("vllm", "0.13", None, True), ("vllm", "0.12", None, False), ("vllm", "", False, False),
+        ("sglang", "", None, False), ("trtllm", "", None, False),
+    ],
+)  # fmt: skip
+def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, told, ahead):
+    """By engine and age, or as it is told, and nothing else of how prompts are let in; pools prefill as they did."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine, version=version, async_scheduling=told)
     asked = Case(unit, Workload(2200, 170), SLA(0.6, 0.04), units=2).asked
-    assert asked["ahead"] is habits_of(engine, version=version).ahead is ahead
+    assert asked["ahead"] is habits_of(engine, version=version, async_scheduling=told).ahead is ahead
     for name in ARCHITECTURES:
         system = queues.system_for(asked, name, settings_row(8, 2200, 1))
         assert system["admission"] == queues.AT_ONCE | {"ahead": ahead}
