@@ -159,8 +159,8 @@ class Unit:
             (`unit.coefficients.imbalance`), up to that of the same few for every token; else what served points say.
         async_scheduling
             Whether the engine plans a step while the one before it runs; what its version does where it is left out.
-            If not, benchmarks and fleets play it so, and its host is on top of steps from operators (`nearest.with_host`). Steps
-            from served points stay as they were served.
+            If not, benchmarks and fleets play it so, and its host is on top of steps from operators
+            (`nearest.with_host`). Steps from served points stay as they were served.
 
         Raises
         ------
