@@ -49,4 +49,6 @@ def test_the_readme_has_the_errors_of_the_tables():
         for rows in (~stages & (offline.kind == "dense"), spread & (offline.kind == "mixture of experts"), stages)
     ]
     assert shares == pytest.approx([0.09, 1 / 3, 0.4], abs=0.02)
-    assert "dense models is some 10 % off, of layouts that spread experts out a third, of pipelines two fifths" in readme
+    assert (
+        "dense models is some 10 % off, of layouts that spread experts out a third, of pipelines two fifths" in readme
+    )
