@@ -261,6 +261,14 @@ def test_c17_under_a_limit_on_p99_pools_gain_more_than_the_bound():
     assert rate / together(few).request_rate > 1.5 * bound
 
 
+def test_c17_on_the_core_only_users_of_one_prefix_gain_more_than_the_bound():
+    """By what one more user adds to a step, over the ΔH of the bound: below 1 the gain is beyond it."""
+    bound = evidence.load("lab_laws").frame.query("experiment == 'reuse' and law == 'bound'")
+    one = bound.arm.str.endswith("prefixes 1")
+    assert (one.sum(), len(bound)) == (1, 6)
+    assert bound.ratio[one].item() < 1 < bound.ratio[~one].min()
+
+
 def test_c18_on_kernels_the_ratio_of_short_prompts_grows():
     """Llama-3-70B, FP8, two H100s: what a measured prefill adds, over the measured read of its cache."""
     unit = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")

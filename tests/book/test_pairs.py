@@ -52,6 +52,14 @@ def test_the_twin_was_run_from_top_to_bottom(text):
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_a_cell_in_view_shows_what_it_derives(text):
+    """In JupyterLab a cell that ends in an assignment shows nothing; only functions and plans may be made silently."""
+    for cell in code_cells(text):
+        folded = any("input" in tag or "cell" in tag for tag in cell.metadata.get("tags", ()))
+        assert folded or cell.outputs or re.search(r"^def |= plan\(", cell.source, re.M), cell.source
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
 def test_the_first_code_cell_installs_from_the_configured_repository(text):
     url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
     (line,) = [line for line in code_cells(text)[0].source.splitlines() if "%pip" in line]

@@ -73,6 +73,15 @@ def test_the_laws_hold_to_a_tenth_on_average() -> None:
     assert ((users.found - users.predicted).abs()[users["of"] == "mean"] <= 1).all()
 
 
+def test_prompts_take_more_than_half_of_a_busy_engine_s_time_as_predicted() -> None:
+    """With 64 users hardly a step has no prompt, and the share is read against those that have none."""
+    share = of("interference", "prefill_share").query("lengths == 'geometric'").set_index("users")
+    assert share.ratio.loc[[8, 16, 32]].to_numpy() == pytest.approx(1, abs=0.05)
+    assert share.found.loc[[16, 32]].round(2).to_list() == [0.55, 0.69]
+    few = of("interference", "no_prompt").query("lengths == 'geometric'").set_index("users").predicted
+    assert few[64] < 0.02 < few[32]
+
+
 def test_loading_is_slower_than_printed_and_near_the_complete_form() -> None:
     found = of("host", "speedup").set_index(["n_in", "stored"])
     printed = analysis.expanded(LAWS[LAWS.quantity == "speedup"], "host").set_index(["n_in", "stored"]).predicted

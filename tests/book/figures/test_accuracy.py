@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from inference_math import evidence
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import Calibration
 from inference_math_book.figures import accuracy as plots
@@ -21,3 +24,31 @@ def test_compute_alone_would_lie_on_the_root_s_line():
     drawn = plots.implied_share(tuple(Figure().subplots(1, 2)), frame, {("llama-3-8b", 1): unit})
     assert drawn.implied.to_numpy() == pytest.approx(drawn.root.to_numpy(), abs=0.15)  # activations are on top
     assert drawn.left_us.to_numpy() == pytest.approx(0, abs=1e-9)
+
+
+def test_the_readme_has_the_errors_of_the_tables():
+    """By kind of model, over the points that were set aside and say whether they drafted."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    aside = evidence.load("accuracy").frame.query("part == 'blind' and drafts != 'unknown'")
+    dense, mixtures = aside[aside.model == "llama-3-70b"], aside[aside.model == "gpt-oss-120b"]
+    latent = aside[aside.model.isin(["deepseek-v3", "kimi-k2"])]
+    assert len(dense) + len(mixtures) + len(latent) == len(aside)
+
+    def off(rows, time):
+        return f"{100 * np.average(rows[time], weights=rows.points):.0f} %"
+
+    by_engine = sorted(round(100 * one) for one in mixtures.e2e)
+    assert f"dense models comes out {off(dense, 'e2e')} off, of latent attention {off(latent, 'e2e')}" in readme
+    assert f"of mixtures {by_engine[0]} to {by_engine[-1]} % by engine" in readme
+    assert f"{off(dense, 'ttft')} for dense models, {off(mixtures, 'ttft')} for mixtures" in readme
+    assert f"{off(latent, 'ttft')} for latent attention" in readme
+    offline = evidence.load("saturated_error").frame
+    stages, spread = offline.layout.str.contains("stages"), offline.layout.str.contains("whole experts")
+    shares = [
+        np.average(offline.error[rows], weights=offline.points[rows])
+        for rows in (~stages & (offline.kind == "dense"), spread & (offline.kind == "mixture of experts"), stages)
+    ]
+    assert shares == pytest.approx([0.09, 1 / 3, 0.4], abs=0.02)
+    assert (
+        "dense models is some 10 % off, of layouts that spread experts out a third, of pipelines two fifths" in readme
+    )
