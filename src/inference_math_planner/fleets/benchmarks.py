@@ -96,6 +96,8 @@ class Foreseen:
         of one source's hosts and clients: others may take less, and the low end of the TTFT has the low end of it.
     notes
         What was never calibrated.
+    ranks
+        Groups of attention with requests of their own that step together; of pools 1, whose groups are told apart.
     """
 
     table: pd.DataFrame
@@ -108,6 +110,7 @@ class Foreseen:
     enough: float
     spread: dict[str, tuple[float, float]]
     notes: tuple[str, ...]
+    ranks: int = 1
 
     def to_dict(self) -> dict[str, object]:
         """Return all of it as plain values, seconds; what does not apply is None."""
@@ -125,7 +128,8 @@ class Foreseen:
             lines.append(f"{name:8}" + "".join(f"{in_seconds(value):>9}" for value in values))
         told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"], "latency": rows["latency"]}
         told |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
-        said = bench_said(told, list(self.limits), self.front, list(self.spread["ttft"]), list(self.spread["e2e"]))
+        ttft, late = list(self.spread["ttft"]), list(self.spread["e2e"])
+        said = bench_said(told, list(self.limits), self.front, ttft, late, self.ranks)
         return "\n".join([*lines, *map(say, said), *(f"note: {note}" for note in self.notes)])
 
 
@@ -282,6 +286,8 @@ class Benchmark:
 def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: Unit | None = None) -> Foreseen:
     """Return what a benchmark of a unit will show.
 
+    Of a unit with attention data parallelism the ranks have prompts of their own and step together.
+
     Parameters
     ----------
     prefill
@@ -311,7 +317,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
     habits = admission_of(habits_of(unit.engine, run.chunked, unit.version))
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work.plain, engine(unit.engine), limits, habits, 1)
+    system = bench_system(held, work.plain, engine(unit.engine), limits, habits)
     if prefill is not None and run.pools is None:
         raise ValueError("prefill must be left out without pools")
     if run.pools is not None:
@@ -341,6 +347,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         told["enough"],
         spread,
         unit.outside(work, max(1.0, users), max_kv_seqs(held, work.plain, engine(unit.engine))),
+        unit.dp if run.pools is None else 1,
     )
 
 
@@ -389,7 +396,7 @@ def cadences(
     habits = admission_of(habits_of(unit.engine, run.chunked, unit.version))
     limits = run.limits(unit)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work.plain, engine(unit.engine), limits, habits, unit.dp)
+    system = bench_system(held, work.plain, engine(unit.engine), limits, habits)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     found, doubts = pd.DataFrame(rows, columns=COLUMNS), doubts_of(unit, run)
     for column, name in enumerate(COLUMNS):
