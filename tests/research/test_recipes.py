@@ -64,8 +64,7 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
     assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
-    assert recipe_of(deep | {"dp": 8}).habits.wait_steps == 60
-    assert recipe_of(deep | {"dp": 8, "drafts": "mtp"}).habits.wait_tokens == 2 * 64 + 0.85 * 8 * 1024
+    assert recipe_of(deep | {"dp": 8}).habits == Habits(whole=True, wait_steps=60, balanced=True)
     assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
 
 

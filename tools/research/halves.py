@@ -150,7 +150,7 @@ def ran(row: ServedRow, told: Told, seed: int = 1) -> Run:
     chats = Workload(round(work.n_in), work.n_out, lengths="geometric")
     source = chats if row["lengths"] == "chats" else RandomLengths(work.n_in, work.n_out, SPANS[row["lengths"]])
     steps: Any = Steps(told.unit.near(work))
-    scheduler = replace(told.recipe.scheduler(told.places), ranks=int(row["dp"]))
+    scheduler = told.recipe.scheduler(told.places, int(row["dp"]))
     return benchmark(
         source, Cold(steps, told.recipe.cold) if told.recipe.cold else steps, concurrency=users,
         requests=int(max(users, _given(row["requests"], unsaid))), scheduler=scheduler,

@@ -70,9 +70,9 @@ class Recipe:
         taken = held * unit.memory
         return replace(unit, memory=taken + self.memory * (1 - taken))
 
-    def scheduler(self, places: float) -> Chunked:
-        """Return it as a scheduler with so many places."""
-        return Chunked(self.budget, max_batch=max(1, places), habits=self.habits)
+    def scheduler(self, places: float, ranks: int = 1) -> Chunked:
+        """Return it as a scheduler with so many places, of so many groups of attention that step together."""
+        return Chunked(self.budget, max_batch=max(1, places), habits=self.habits, ranks=ranks)
 
 
 def recipe_of(row: ServedRow) -> Recipe:
@@ -108,7 +108,8 @@ def _trtllm(row: ServedRow) -> Recipe:
 
     The engine's default, "auto", follows the checkpoint: one in BF16, and OpenAI's in MXFP4, have no FP8 cache, and
     NVIDIA's runs of the latter on Hopper leave it so. They take a share of what the weights leave, 0.9 unless a script
-    says 0.8.
+    says 0.8. Groups of attention wait for each other's prompts (`attention_dp_config`: `enable_balance`,
+    `timeout_iters: 60`; tensorrt_llm/_torch/pyexecutor/py_executor.py, `_balance_adp_requests`).
 
     70b_fp8_h200_trt_slurm@a267b4b, 70b_fp8_b200_trt_slurm@a267b4b, gptoss_fp4_b200_trt@34bc7c4,
     dsr1_fp4_b200_trt@34bc7c4, dsr1_fp8_b200_trt@34bc7c4 and their twins with drafts.
@@ -120,8 +121,7 @@ def _trtllm(row: ServedRow) -> Recipe:
         waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
         return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8", **room)
     drafts = (1 if dp > 1 else 3) if row["model"] == "deepseek-v3" and row["drafts"] == "mtp" else 0
-    enough = (1 + drafts) * users + 0.85 * dp * n_in  # beside all decodes a prompt for each group
-    balanced = Habits(whole=True, wait_steps=60, wait_tokens=enough)
+    balanced = Habits(whole=True, wait_steps=60, balanced=True)
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
         return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
     if row["model"] != "deepseek-v3":

@@ -476,12 +476,22 @@ class Engine:
         unseen = (looks - (batch.step - self._looked) % looks) % looks
         if unseen > 0 or self._waited >= habits["wait_steps"]:
             return unseen
-        fresh = 0
+        return 0 if self._enough() else habits["wait_steps"] - self._waited
+
+    def _enough(self) -> bool:
+        """Tell whether prompts that wait for company have it: so many tokens, or some for every rank.
+
+        A rank that decodes for nobody waits for no other.
+        """
+        fresh, without, idle = 0, 0, 0
         for rank in self._ranks:
+            without += 1 if len(rank.prompts) == 0 else 0
+            idle += 1 if rank.requests == len(rank.prompts) else 0
             for request in rank.prompts:
                 fresh += request.length() - request.cached
-        enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
-        return 0 if enough else habits["wait_steps"] - self._waited
+        if self._admission["balanced"]:
+            return without == 0 or idle > 0
+        return fresh + self.batch.size * self._brings >= self._admission["wait_tokens"]
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""

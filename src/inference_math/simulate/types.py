@@ -12,6 +12,7 @@ class Admission(TypedDict):
     alone: bool
     wait_steps: int
     wait_tokens: float
+    balanced: bool
     looks: int
     every: int
     guard: bool

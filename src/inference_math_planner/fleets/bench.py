@@ -303,7 +303,9 @@ def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str
 
 def cadence_notes(ranks: int, known: ComparisonError) -> list[Part]:
     """Say how cadences were played, and what stands behind how sure they are, the row of `comparison_error`."""
-    return [stands_on(known), *bench_ranks(ranks)]
+    said: list[Part] = [stands_on(known)]
+    said.extend(bench_ranks(ranks))
+    return said
 
 
 def bench_ranks(ranks: int) -> list[Part]:
@@ -451,8 +453,8 @@ def bench_said(
         {"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]},
         {"key": "bench.front", "front": front},
         {"key": "bench.limits", "tokens": limits[0], "seqs": limits[1]},
-        *bench_ranks(ranks),
     ]
+    said.extend(bench_ranks(ranks))
     if told["enough"] > 0:
         said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
         never: Part = {"key": "bench.never"}
