@@ -17,6 +17,7 @@ import pandas as pd
 from inference_math.evidence.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
+from inference_math.unit.asked import weights_share
 from inference_math.unit.shapes import MEMORY
 from inference_math_planner.fleets.benchmarks import habits_of
 
@@ -47,7 +48,8 @@ class Recipe:
     drafts
         Tokens that each request drafts in a step.
     memory
-        Share of the GPUs' memory for weights and KV caches; with `free` of what the weights leave.
+        Share of the GPUs' memory for weights and KV caches; with `free` of what the weights leave. None: as the engine
+        takes by itself.
     free
         Whether it is (TensorRT-LLM).
     cold
@@ -59,15 +61,14 @@ class Recipe:
     kv: str
     drafts: int = 0
     cold: float = 0.0
-    memory: float = MEMORY
+    memory: float | None = MEMORY
     free: bool = False
 
     def sized(self, unit: Unit) -> Unit:
         """Return the unit with the memory that the recipe gives it."""
-        if not self.free:
+        if self.memory is None or not self.free:
             return replace(unit, memory=self.memory)
-        held = 1 - unit.numbers["kv_room"] / (unit.gpus * unit.gpu.room(unit.memory))  # of that, by the weights
-        taken = held * unit.memory
+        taken = weights_share(replace(unit, memory=1.0).numbers, unit.gpu.driver_bytes or unit.gpu.hbm_bytes)
         return replace(unit, memory=taken + self.memory * (1 - taken))
 
     def scheduler(self, places: float, ranks: int = 1) -> Chunked:
@@ -81,9 +82,16 @@ def recipe_of(row: ServedRow) -> Recipe:
 
 
 def unit_of(row: ServedRow, **changed: Any) -> Unit:
-    """Return the unit of a row of a table of served points, a mapping or a series; `changed` as `Unit.of` names it."""
+    """Return the unit of a row of a table of served points, a mapping or a series; `changed` as `Unit.of` names it.
+
+    It takes `MEMORY` until its recipe says otherwise.
+    """
     layout = {name: int(row[name]) for name in ("tp", "ep", "dp")}
-    told = layout | {name: row[name] for name in ("weights", "engine", "version") if name not in changed}
+    told = (
+        layout
+        | {"memory": MEMORY}
+        | {name: row[name] for name in ("weights", "engine", "version") if name not in changed}
+    )
     return Unit.of(row["model"], row["gpu"], **(told | changed))
 
 

@@ -82,9 +82,7 @@ class Checked:
         step = f"cost({decodes}, {context}, {prefills:g}, {tokens}, {pairs:g})"
         raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
 
-    def uneven(
-        self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float
-    ) -> float:
+    def uneven(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         """Return the same of ranks that do not have equally much: all wait for the one with the most."""
         return self.seconds(decodes, context, prefills, tokens, pairs)
 

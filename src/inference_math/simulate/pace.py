@@ -62,9 +62,7 @@ class Pace:
             self._alone = known
         return known[3]
 
-    def uneven(
-        self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float
-    ) -> float:
+    def uneven(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         """Return the seconds of a step of ranks; see `types.StepTimes.uneven`."""
         return self._seconds(decodes, context, prefills, tokens, pairs, share)
 
@@ -72,9 +70,7 @@ class Pace:
         """Return the seconds of a step without prompts."""
         return self.seconds(decodes, context, 0.0, 0, 0.0)
 
-    def _seconds(
-        self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float
-    ) -> float:
+    def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         bare = self._bare(decodes, context)
         if tokens == 0 and self._slow:
             return bare

@@ -55,9 +55,7 @@ class StepTimes(Protocol):
     def seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
 
-    def uneven(
-        self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float
-    ) -> float:
+    def uneven(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         """Return the seconds of a step of ranks, the arguments as if each had the prompts of the one with the most.
 
         Of so many tokens the `share` is there: what ranks compute together takes that much.

@@ -102,7 +102,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["least"],
         "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"],
         "busiest": busiest(layout["ep"], shape["experts"]), "caches": caches,
-        "state_bytes": shape["state_bytes"],
+        "state_bytes": shape["state_bytes"], "memory": memory,
         "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
         "workspace": rates["workspace"], "vocab": shape["head_params"] / shape["d_model"],
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],

@@ -383,7 +383,7 @@ def cadences(
     >>> from inference_math_planner import Benchmark, cadences
     >>> unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
     >>> found = cadences(unit, Benchmark(1000, 200, 600, rate=8.0, range_ratio=0.5), every=(1, 4))
-    >>> bool(found.gap[1] < 0.8 * found.gap[0])
+    >>> bool(found.gap[1] < 0.9 * found.gap[0])
     True
     """
     if run.pools is not None:
