@@ -9,8 +9,8 @@
   const [said, table, command] = ["planner-first", "planner-table", "planner-command"].map(byId);
   const fields = [...form.elements].filter(({ name }) => /-/.test(name)); // named as options of the benchmark
 
-  // A unit, and what is asked of it; of several ranks each has prompts of its own.
-  const asks = (given, plan, ranks) => {
+  // A unit, and what is asked of it.
+  const asks = (given, plan) => {
     const question = page.question(given);
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
     const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
@@ -20,7 +20,7 @@
     const unit = math.bench_unit(question.unit, engine, limits[1]);
     const refused = math.bench_refused(unit, longest[0] + longest[1]);
     if (refused.length) throw new Error(math.say(refused));
-    const system = math.bench_system(unit, work, engine, limits, data.habits[given.engine], ranks);
+    const system = math.bench_system(unit, work, engine, limits, data.habits[given.engine]);
     const places = math.max_kv_seqs(unit, work, engine);
     return { question, work, pace, system, limits, places, asked: {
       n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
@@ -29,7 +29,7 @@
   };
   // What `planner.cadences` returns.
   const cadences = (given, plan) => {
-    const { pace, system, asked: what } = asks(given, plan, Number(given.dp));
+    const { pace, system, asked: what } = asks(given, plan);
     return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
   };
   // How far off what cadences gain may be, by the columns of a row; see `planner.cadences`.
@@ -42,14 +42,15 @@
   ];
   // What `planner.foresee` returns.
   const play = (given, plan) => {
-    const { question, work, pace, system, limits, places, asked: what } = asks(given, plan, 1);
+    const { question, work, pace, system, limits, places, asked: what } = asks(given, plan);
     const told = math.bench(system, pace, what);
     const { spread } = data.fronts;
     const own = spread[data.models[given.model].kind];
     const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
     const users = Math.max(1, told.in_flight);
     const late = math.bench_latency_ends(question.unit, work, [page.coefficients(given), ...page.draws(given).map(([found]) => found)], page.spreadOf(given, users), users);
-    return { ...told, said: math.bench_said(told, limits, question.front, math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide), late).map(math.say), notes: outside(given, work, what.users, places).map(math.say) };
+    const ends = math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide);
+    return { ...told, said: math.bench_said(told, limits, question.front, ends, late, Number(given.dp)).map(math.say), notes: outside(given, work, what.users, places).map(math.say) };
   };
 
   const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,
@@ -61,7 +62,7 @@
     let found, refused;
     for (const one of page.layoutsOf(given)) {
       try {
-        const { question: { unit, work }, asked } = asks(one, plan, 1);
+        const { question: { unit, work }, asked } = asks(one, plan);
         found = one;
         if (math.kv_tokens(unit, work.n_in + work.n_out) >= asked.users * (work.n_in + work.n_out)) break;
       } catch (error) { refused = error; }

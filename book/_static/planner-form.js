@@ -130,7 +130,12 @@
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`, [{ imbalance: "" }]);
     const most = math.most_uneven(model.shape.idle);
     if (given.imbalance > most) refuse("imbalance", `must be at most ${digits(most)}, the same experts for every token, not ${given.imbalance}`, [{ imbalance: "" }]);
-    const unit = math.drafting(math.unit_numbers({ ...model.shape, ...layer }, rates, layout, given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
+    const [engine, there] = [data.engines[given.engine], rates.driver_bytes];
+    const kept = math.kept_by(engine, rates, tp * dp * pp);
+    const sized = (share) => math.unit_numbers({ ...model.shape, ...layer }, kept, layout, given.weights, given.kv, share);
+    const graph = math.largest_graph(engine, there, tp * dp * pp);
+    const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], graph, Number(given.drafts));
+    const unit = math.drafting(sized(share), Number(given.drafts), Number(given.accepted) / 100);
     if (!(unit.kv_room > 0)) throwing("gpu", `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`);
     return unit;
   };

@@ -151,7 +151,7 @@
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
-      for (const both of math.commands(of.asked, name, told_, given.kv, data.memory, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
+      for (const both of math.commands(of.asked, name, told_, given.kv, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
         const [title, line] = both.map(say);
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });

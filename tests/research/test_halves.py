@@ -31,20 +31,23 @@ def test_what_a_row_was_told_is_what_is_played():
     assert (drafted.unit.drafts, drafted.recipe.habits.alone) == (5, True)
     cut = halves.told_of(row(told="enable_chunked_prefill"))
     assert not cut.recipe.habits.whole
-    assert halves.told_of(row(engine="trtllm", source="GPUStack", users=1000)).recipe.free
+    free = halves.told_of(row(engine="trtllm", source="GPUStack", users=1000)).unit
+    assert free.share > 0.9  # of what the weights leave
     old = halves.told_of(row(engine="vllm", version="0.11.0"))
     assert (old.recipe.budget, old.recipe.habits.ahead) == (2048, False)  # on the A100
+
+
+UNTOLD = {"told": np.nan, "memory": np.nan, "source": "GPUStack"}
 
 
 def test_untold_sglang_keeps_more_memory_for_itself_where_groups_have_requests_of_their_own():
     split = row(model="glm-5.2", gpu="h200-sxm", dp=8, ep=1)
     whole = row(model="glm-5.2", gpu="h200-sxm", tp=8, engine="sglang")
-    shares = [halves.sglang_share(one | {"told": np.nan}, 8192) for one in (split, whole)]
-    assert shares[0] == pytest.approx(0.77, abs=0.005)
-    assert shares[1] == pytest.approx(0.90, abs=0.005)
-    few = halves.sglang_share(split | {"told": "cuda-graph-max-bs=8"}, 8192)
-    assert shares[0] < few < halves.sglang_share(whole | {"told": "cuda-graph-max-bs=8"}, 8192)
-    assert halves.sglang_share(whole | {"drafts": "mtp"}, 8192) < shares[1]
+    shares = [halves.told_of(one | UNTOLD).unit.share for one in (split, whole)]
+    assert shares == pytest.approx([0.77, 0.90], abs=0.005)
+    few = [halves.told_of(one | UNTOLD | {"told": "cuda-graph-max-bs=8"}).unit.share for one in (split, whole)]
+    assert shares[0] < few[0] < few[1]
+    assert halves.told_of(whole | UNTOLD | {"drafts": "mtp"}).unit.share < shares[1]
 
 
 def test_groups_of_attention_compute_prompts_of_their_own():

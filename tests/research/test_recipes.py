@@ -10,6 +10,7 @@ from recipes import COLD, recipe_of
 
 from inference_math.simulate import Habits
 from inference_math.unit import Unit
+from inference_math.unit.shapes import MEMORY
 
 ROW = {
     "model": "llama-3-70b", "gpu": "h200-sxm", "tp": 4, "ep": 1, "dp": 1, "engine": "trtllm", "version": "",
@@ -64,8 +65,7 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
     assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
-    assert recipe_of(deep | {"dp": 8}).habits.wait_steps == 60
-    assert recipe_of(deep | {"dp": 8, "drafts": "mtp"}).habits.wait_tokens == 2 * 64 + 0.85 * 8 * 1024
+    assert recipe_of(deep | {"dp": 8}).habits == Habits(whole=True, wait_steps=60, balanced=True)
     assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
 
 
@@ -106,11 +106,11 @@ def test_tensorrt_takes_a_share_of_what_the_weights_leave():
     unit = Unit.of("llama-3-70b", "h200-sxm", 4, weights="fp8", kv="fp8", engine="trtllm")
     sized = recipe_of(ROW).sized(unit)
     total = 4 * unit.gpu.driver_bytes
-    weights = 4 * unit.gpu.room(unit.memory) - unit.numbers["kv_room"]
+    weights = 4 * unit.gpu.room(unit.share) - unit.numbers["kv_room"]
     assert sized.numbers["kv_room"] == pytest.approx(0.9 * (total - weights), rel=0.03)  # less what the engine needs
     deep = ROW | {"model": "deepseek-v3", "gpu": "b200"}
     assert recipe_of(deep).memory == 0.8
     narrow = deep | {"engine": "sglang", "version": "0.5.9"}
     assert (recipe_of(narrow).memory, recipe_of(narrow).free) == (0.95, False)
     assert recipe_of(narrow | {"tp": 8}).budget == 32_768
-    assert recipe_of(narrow | {"tp": 8}).memory == unit.memory
+    assert recipe_of(narrow | {"tp": 8}).memory == MEMORY

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_math.simulate import Chunked, Habits, StepCost, benchmark, replay
+from inference_math.simulate import Chunked, Habits, StepCost, Steps, benchmark, replay
+from inference_math.unit import Unit
 from inference_math.workload import Trace, Workload
 
 COST = StepCost(t_w=0.01, T=1e-4, delta_h=1e-4)
@@ -65,7 +66,7 @@ def test_looks_begin_anew_after_a_step_with_prompts():
     habits=st.builds(
         Habits, st.booleans(), st.booleans(), st.integers(0, 12), st.sampled_from([50.0, 300.0, np.inf]),
         looks=st.integers(1, 7), every=st.just(1) | st.integers(2, 9), guard=st.booleans(), since=st.booleans(),
-        ahead=st.booleans(),
+        ahead=st.booleans(), balanced=st.booleans(),
     ),
     ranks=st.just(1) | st.integers(2, 6), users=st.integers(1, 12), seed=st.integers(0, 99),
 )  # fmt: skip
@@ -204,6 +205,27 @@ def test_a_wave_of_equal_answers_takes_the_steps_of_vllm(asked):
     assert [tuple(row) for row in with_prompts.to_numpy().tolist()[:6]] == begun
     assert len(run.log) == steps
     assert run.requests.ttft.mean() == pytest.approx(ttft, abs=1e-4)
+
+
+def test_balanced_prompts_wait_until_each_rank_has_one_or_one_decodes_for_nobody():
+    trace = arriving(0.0, 0.0, 0.205, 0.255, 0.605, n_out=100)
+    at, log = prompts_at(Habits(wait_steps=12, balanced=True), trace, ranks=2)
+    plain, early = prompts_at(Habits(), trace, ranks=2)
+    assert at[0] == plain[0] == 0  # nobody decodes yet
+    # The third waits for the fourth, and the fifth, which stays alone, for as long as it may.
+    assert (len(at), len(plain)) == (3, 4)
+    assert 0.255 <= log.start[at[1]] < 0.28
+    assert log.start[at[2]] - early.start[plain[3]] == pytest.approx(12 * 0.0104, rel=0.1)
+
+
+def test_what_all_ranks_compute_together_takes_as_long_as_what_they_have():
+    """The pace is asked for the fullest rank, and told which share of that is there: two prompts of eight on each."""
+    unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
+    steps = Steps(unit)
+    even, alone = (steps.uneven(64, 64e3, 8.0, 8000, 4e6, share) for share in (1.0, 1 / 8))
+    assert even == pytest.approx(steps(64, 64e3, 8.0, 8000, 4e6))
+    assert alone == pytest.approx(steps(64, 64e3, 1.0, 1000, 0.5e6))  # a prompt by itself keeps one group busy
+    assert alone < even
 
 
 def test_ranks_step_together_as_long_as_the_one_with_the_most_prompts_takes():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from inference_math import Unit
@@ -53,6 +55,41 @@ def test_a_benchmark_keeps_memory_to_sample_its_requests_and_a_plan_says_few():
     assert small == case.numbers
     assert bench_unit(case.numbers, engine("sglang"), 1e6) == case.numbers
     assert bench_unit(case.numbers, engine("vllm"), 1e9)["kv_room"] == 0
+
+
+@pytest.mark.parametrize(
+    ("gpu", "layout", "more", "share"),
+    [  # what SGLang logs of one H100, and its rule by hand: MiB that are left of the driver's
+        ("h100-sxm", {}, {}, 0.835),
+        ("h200-sxm", {"tp": 8}, {}, 1 - (512 + 12_288 + 1024 + 1024) / 143_771),
+        ("h200-sxm", {"dp": 8, "ep": 8}, {}, 1 - (512 + 12_288 + 1024 + 1024 + 4.5 * 512 * 8) / 143_771),
+        ("h200-sxm", {"dp": 8, "ep": 8}, {"drafts": 2}, 1 - (14_848 + 4.5 * 512 * 8 + 2048) / 143_771),
+        ("b200", {"tp": 8}, {}, 1 - (512 + 24_576 + 1024 + 1024) / 183_359),
+    ],
+)
+def test_sglang_keeps_memory_for_steps_graphs_and_groups_unless_it_is_told_a_share(gpu, layout, more, share):
+    unit = Unit.of("deepseek-v3" if layout else "llama-3-8b", gpu, engine="sglang", **layout, **more)
+    assert unit.share == pytest.approx(share, abs=6e-4)
+    assert replace(unit, memory=0.7).share == 0.7
+    assert unit.resized(engine="vllm").share == engine("vllm")["takes"]
+    with pytest.raises(ValueError, match="memory must be named for sglang with dp 32 on h100-sxm"):
+        Unit.of("deepseek-v3", "h100-sxm", dp=32, ep=32, engine="sglang")
+
+
+def test_tensorrt_takes_a_share_of_what_weights_leave():
+    """Half of the memory for weights: 0.5 and nine tenths of the rest, less what engines need."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="trtllm")
+    there = unit.gpu.driver_bytes
+    taken = unit.model.loaded_bytes("fp8") / 2 / there
+    assert unit.share == pytest.approx(taken + 0.9 * (1 - taken), rel=1e-3)
+    assert unit.numbers["kv_room"] / 2 + 3e9 == pytest.approx(0.9 * (1 - taken) * there, rel=1e-3)
+
+
+def test_sglang_needs_less_of_one_gpu_and_holds_gpt_oss():
+    """What one H100 serves: 3 GB beside its share of the memory would leave no room for the weights."""
+    one, two = (Unit.of("gpt-oss-120b", "h100-sxm", tp, engine="sglang") for tp in (1, 2))
+    assert (one.numbers["workspace"], two.numbers["workspace"]) == (1.1e9, 3e9)
+    assert 0 < one.places(Workload(1000, 100)) < two.places(Workload(1000, 100)) / 10
 
 
 def test_windows_with_a_pool_of_their_own_hold_a_share_of_all_tokens():

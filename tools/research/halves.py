@@ -25,8 +25,8 @@ from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.evidence import load
 from inference_math.simulate import Run, Steps, benchmark
 from inference_math.unit import Unit
+from inference_math.unit.asked import largest_graph, usual_share
 from inference_math.unit.coefficients import ENGINES
-from inference_math.unit.shapes import MEMORY
 from inference_math.workload import RandomLengths, Workload
 from inference_math_planner.fleets.benchmarks import habits_of
 
@@ -81,6 +81,8 @@ def told_of(row: ServedRow) -> Told:
     unit = recipe.sized(unit_of(row, kv=recipe.kv, **own))
     if recipe.drafts:
         unit = replace(unit, drafts=recipe.drafts, accepted=recipes.ACCEPTED)
+    if recipe.memory is None:
+        unit = replace(unit, memory=_share(row, unit, recipe.budget))
     work = Workload(row["n_in"], row["n_out"], lengths="geometric" if row["lengths"] == "chats" else "fixed")
     usual = usual_limits(unit.engine, unit.gpu)["seqs"] * _groups(unit.engine, row)
     seqs = _given(row["seqs"], _HELD if str(row["model"]).startswith("deepseek-v4") else usual)
@@ -98,23 +100,17 @@ def _said(row: ServedRow) -> Recipe:
     chunked = True if "enable_chunked_prefill" in str(row["told"]) else None
     habits = habits_of(name, chunked, str(row["version"]))
     free, budget = name == "trtllm", int(_given(row["budget"], usual))
-    untold = 0.9 if free else sglang_share(row, budget) if name == "sglang" else MEMORY
-    return Recipe(budget, habits, kv, drafts, memory=_given(row["memory"], untold), free=free)
+    told: float | None = None if pd.isna(row["memory"]) else float(row["memory"])
+    return Recipe(budget, habits, kv, drafts, memory=told, free=free and told is not None)
 
 
-def sglang_share(row: ServedRow, budget: int) -> float:
-    """Return the share of a GPU's memory that SGLang takes untold: all but what it reserves, in MiB.
-
-    python/sglang/srt/server_args.py of 0.5.4 and later, `mem_fraction_static`: for a step's tokens, for CUDA graphs,
-    and much for these where groups of attention have requests of their own.
-    """
-    gpu, groups, size = GPUS[row["gpu"]], int(row["dp"]), int(row["tp"]) * int(row["dp"])
-    there = (gpu.driver_bytes or gpu.hbm_bytes) / 2**20
+def _share(row: ServedRow, unit: Unit, budget: int) -> float:
+    """Return the share of the memory that an engine takes which was told its budget, or its largest CUDA graph."""
+    record, there = engine(unit.engine), unit.gpu.driver_bytes or unit.gpu.hbm_bytes
     found = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
-    graphs = int(found[1]) if found else 256 if size < 4 and there < 160 * 1024 else 512
-    reserved = 512 + 1.5 * max(budget, 2048) + 2 * graphs + 128 * size
-    reserved += (4.5 if graphs > 300 else 3.0) * graphs * groups if groups > 1 else 0
-    return (there - max(reserved, 10 * 1024) - (2048 if row["drafts"] == "mtp" else 0)) / there
+    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus)
+    graph = graph if record["graphs"] else 0.0
+    return usual_share(record, there, replace(unit, memory=1.0).numbers, budget, graph, unit.drafts)
 
 
 def _groups(name: str, row: ServedRow) -> int:
@@ -150,7 +146,7 @@ def ran(row: ServedRow, told: Told, seed: int = 1) -> Run:
     chats = Workload(round(work.n_in), work.n_out, lengths="geometric")
     source = chats if row["lengths"] == "chats" else RandomLengths(work.n_in, work.n_out, SPANS[row["lengths"]])
     steps: Any = Steps(told.unit.near(work))
-    scheduler = replace(told.recipe.scheduler(told.places), ranks=int(row["dp"]))
+    scheduler = told.recipe.scheduler(told.places, int(row["dp"]))
     return benchmark(
         source, Cold(steps, told.recipe.cold) if told.recipe.cold else steps, concurrency=users,
         requests=int(max(users, _given(row["requests"], unsaid))), scheduler=scheduler,

@@ -17,6 +17,7 @@ import pandas as pd
 from inference_math.evidence.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
 from inference_math.unit import Unit
+from inference_math.unit.asked import weights_share
 from inference_math.unit.shapes import MEMORY
 from inference_math_planner.fleets.benchmarks import habits_of
 
@@ -47,7 +48,8 @@ class Recipe:
     drafts
         Tokens that each request drafts in a step.
     memory
-        Share of the GPUs' memory for weights and KV caches; with `free` of what the weights leave.
+        Share of the GPUs' memory for weights and KV caches; with `free` of what the weights leave. None: as the engine
+        takes by itself.
     free
         Whether it is (TensorRT-LLM).
     cold
@@ -59,20 +61,19 @@ class Recipe:
     kv: str
     drafts: int = 0
     cold: float = 0.0
-    memory: float = MEMORY
+    memory: float | None = MEMORY
     free: bool = False
 
     def sized(self, unit: Unit) -> Unit:
         """Return the unit with the memory that the recipe gives it."""
-        if not self.free:
+        if self.memory is None or not self.free:
             return replace(unit, memory=self.memory)
-        held = 1 - unit.numbers["kv_room"] / (unit.gpus * unit.gpu.room(unit.memory))  # of that, by the weights
-        taken = held * unit.memory
+        taken = weights_share(replace(unit, memory=1.0).numbers, unit.gpu.driver_bytes or unit.gpu.hbm_bytes)
         return replace(unit, memory=taken + self.memory * (1 - taken))
 
-    def scheduler(self, places: float) -> Chunked:
-        """Return it as a scheduler with so many places."""
-        return Chunked(self.budget, max_batch=max(1, places), habits=self.habits)
+    def scheduler(self, places: float, ranks: int = 1) -> Chunked:
+        """Return it as a scheduler with so many places, of so many groups of attention that step together."""
+        return Chunked(self.budget, max_batch=max(1, places), habits=self.habits, ranks=ranks)
 
 
 def recipe_of(row: ServedRow) -> Recipe:
@@ -81,9 +82,16 @@ def recipe_of(row: ServedRow) -> Recipe:
 
 
 def unit_of(row: ServedRow, **changed: Any) -> Unit:
-    """Return the unit of a row of a table of served points, a mapping or a series; `changed` as `Unit.of` names it."""
+    """Return the unit of a row of a table of served points, a mapping or a series; `changed` as `Unit.of` names it.
+
+    It takes `MEMORY` until its recipe says otherwise.
+    """
     layout = {name: int(row[name]) for name in ("tp", "ep", "dp")}
-    told = layout | {name: row[name] for name in ("weights", "engine", "version") if name not in changed}
+    told = (
+        layout
+        | {"memory": MEMORY}
+        | {name: row[name] for name in ("weights", "engine", "version") if name not in changed}
+    )
     return Unit.of(row["model"], row["gpu"], **(told | changed))
 
 
@@ -108,7 +116,8 @@ def _trtllm(row: ServedRow) -> Recipe:
 
     The engine's default, "auto", follows the checkpoint: one in BF16, and OpenAI's in MXFP4, have no FP8 cache, and
     NVIDIA's runs of the latter on Hopper leave it so. They take a share of what the weights leave, 0.9 unless a script
-    says 0.8.
+    says 0.8. Groups of attention wait for each other's prompts (`attention_dp_config`: `enable_balance`,
+    `timeout_iters: 60`; tensorrt_llm/_torch/pyexecutor/py_executor.py, `_balance_adp_requests`).
 
     70b_fp8_h200_trt_slurm@a267b4b, 70b_fp8_b200_trt_slurm@a267b4b, gptoss_fp4_b200_trt@34bc7c4,
     dsr1_fp4_b200_trt@34bc7c4, dsr1_fp8_b200_trt@34bc7c4 and their twins with drafts.
@@ -120,8 +129,7 @@ def _trtllm(row: ServedRow) -> Recipe:
         waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
         return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8", **room)
     drafts = (1 if dp > 1 else 3) if row["model"] == "deepseek-v3" and row["drafts"] == "mtp" else 0
-    enough = (1 + drafts) * users + 0.85 * dp * n_in  # beside all decodes a prompt for each group
-    balanced = Habits(whole=True, wait_steps=60, wait_tokens=enough)
+    balanced = Habits(whole=True, wait_steps=60, balanced=True)
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
         return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
     if row["model"] != "deepseek-v3":

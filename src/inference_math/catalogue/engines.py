@@ -14,7 +14,7 @@ from inference_math.evidence.checks import as_one_of
 if TYPE_CHECKING:
     from inference_math.catalogue.models import Gpu
 
-__all__ = ["EngineRecord", "Usual", "engine", "engines", "parsed", "usual_limits"]
+__all__ = ["EngineRecord", "Graphs", "Usual", "engine", "engines", "parsed", "usual_limits"]
 
 
 class Usual(TypedDict):
@@ -27,6 +27,14 @@ class Usual(TypedDict):
     tokens: int
     seqs: int
     but: list[str]
+
+
+class Graphs(TypedDict):
+    """Requests of the largest CUDA graph on GPUs with at least `gib` GiB, of units of few GPUs and of many."""
+
+    gib: int
+    few: int
+    many: int
 
 
 class EngineRecord(TypedDict):
@@ -58,6 +66,11 @@ class EngineRecord(TypedDict):
     workspace: float
     sampled: float
     windows: float
+    single: float
+    takes: float
+    of_rest: bool
+    reserves: dict[str, float]
+    graphs: list[Graphs]
     kv_fp8: dict[str, str]
     cadence: str
     program: str

@@ -82,6 +82,10 @@ class Checked:
         step = f"cost({decodes}, {context}, {prefills:g}, {tokens}, {pairs:g})"
         raise ValueError(f"cost must be a finite number of seconds > 0, but {step} is {seconds!r:.80}")
 
+    def uneven(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
+        """Return the same of ranks that do not have equally much: all wait for the one with the most."""
+        return self.seconds(decodes, context, prefills, tokens, pairs)
+
     def bare(self, decodes: int, context: float) -> float:
         """Return the seconds of a step without prompts, which may be 0 where nobody decodes."""
         return self._cost(decodes, context, 0.0, 0, 0.0)

@@ -476,12 +476,22 @@ class Engine:
         unseen = (looks - (batch.step - self._looked) % looks) % looks
         if unseen > 0 or self._waited >= habits["wait_steps"]:
             return unseen
-        fresh = 0
+        return 0 if self._enough() else habits["wait_steps"] - self._waited
+
+    def _enough(self) -> bool:
+        """Tell whether prompts that wait for company have it: so many tokens, or some for every rank.
+
+        A rank that decodes for nobody waits for no other.
+        """
+        fresh, without, idle = 0, 0, 0
         for rank in self._ranks:
+            without += 1 if len(rank.prompts) == 0 else 0
+            idle += 1 if rank.requests == len(rank.prompts) else 0
             for request in rank.prompts:
                 fresh += request.length() - request.cached
-        enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
-        return 0 if enough else habits["wait_steps"] - self._waited
+        if self._admission["balanced"]:
+            return without == 0 or idle > 0
+        return fresh + self.batch.size * self._brings >= self._admission["wait_tokens"]
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""
@@ -537,7 +547,7 @@ class Engine:
         batch, alone, many = self.batch, self._admission["alone"], len(self._ranks)
         decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
         complete: list[tuple[Request, float]] = []
-        most, pairs, prefills, load, begun = 0, 0.0, 0.0, 0.0, 0
+        most, pairs, prefills, load, begun, together = 0, 0.0, 0.0, 0.0, 0, 0
         if self._drained or not self._admission["guard"]:
             self._begun = batch.step + self._paused
         for rank in self._ranks:
@@ -545,11 +555,14 @@ class Engine:
             taken = self._fill(rank, self._budget - own * self._brings, complete)
             load = max(load, taken[3])
             begun += taken[4]
+            together += taken[0]
             if taken[0] > most or (taken[0] == most and taken[1] > pairs):
                 most, pairs, prefills = taken[0], taken[1], taken[2]
         if many > 1 and most > 0:  # a rank's chunk is a prompt of its own
-            prefills = many * max(prefills, 1.0)
-        seconds = self._cost.seconds(decodes, context, prefills, many * most, many * pairs)
+            prefills, share = many * max(prefills, 1.0), together / (many * most)
+            seconds = self._cost.uneven(decodes, context, prefills, many * most, many * pairs, share)
+        else:
+            seconds = self._cost.seconds(decodes, context, prefills, many * most, many * pairs)
         if begun > 0:  # layers come while the step computes those before them, to each group its own
             seconds = max(seconds, load * max(1 / begun, 1 / self._groups))
         if self._record.logs:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from math import inf
 
-from inference_math.unit.steps import EVERYTHING, floor_computed, floor_read, floor_spans, floor_step, step
+from inference_math.unit.steps import (
+    EVERYTHING,
+    busiest_prompts,
+    floor_computed,
+    floor_read,
+    floor_spans,
+    floor_step,
+    spans_of,
+    step_beside,
+)
 from inference_math.unit.types import FloorTerms, Terms
 
 JUST_BEFORE = 1 - 1e-12  # times a kink: on its other side
 UNASKED = (-1.0, -1.0, 0.0, 0.0)  # a line that nobody has asked for
+EVENLY = -1.0  # a share that nobody has counted: prompts divide as steps without ranks have it
 
 
 class Pace:
@@ -38,54 +48,58 @@ class Pace:
             self._lines.append([])
             self._floors.append([])
         # What prompts add to a step does not hang on the context of its decodes.
-        self._mixes: dict[tuple[int, float, int, float], float] = {}
+        self._mixes: dict[tuple[int, float, int, float, float], float] = {}
         # Prefill units compute equal prompts over and over.
         self._alone = UNASKED  # prompts, tokens, pairs, seconds
 
     def seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
         if decodes > 0:
-            return self._seconds(decodes, context, prefills, tokens, pairs)
+            return self._seconds(decodes, context, prefills, tokens, pairs, EVENLY)
         known = self._alone
         if known[0] != prefills or known[1] != tokens or known[2] != pairs:
-            known = (prefills, 1.0 * tokens, pairs, self._seconds(decodes, context, prefills, tokens, pairs))
+            known = (prefills, 1.0 * tokens, pairs, self._seconds(decodes, context, prefills, tokens, pairs, EVENLY))
             self._alone = known
         return known[3]
+
+    def uneven(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
+        """Return the seconds of a step of ranks; see `types.StepTimes.uneven`."""
+        return self._seconds(decodes, context, prefills, tokens, pairs, share)
 
     def bare(self, decodes: int, context: float) -> float:
         """Return the seconds of a step without prompts."""
         return self.seconds(decodes, context, 0.0, 0, 0.0)
 
-    def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+    def _seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         bare = self._bare(decodes, context)
         if tokens == 0 and self._slow:
             return bare
-        key = (decodes, prefills, tokens, pairs)
+        key = (decodes, prefills, tokens, pairs, share)
         added = self._mixes.get(key, -1.0)
         if added >= 0:
             return bare + added
         added = 0.0
         if tokens > 0:
-            mixed = self._factor * self._sum(decodes, context, prefills, tokens, pairs)
+            mixed = self._factor * self._sum(decodes, context, prefills, tokens, pairs, share)
             added = self._prompt_factor / self._factor * (mixed - bare)
         if self._slow or self._above_floor(key, added):
             if added >= 0:
                 self._mixes[key] = added
             return bare + added
-        return max(bare + added, self._least(decodes, context, prefills, tokens, pairs))
+        return max(bare + added, self._least(decodes, context, prefills, tokens, pairs, share))
 
-    def _above_floor(self, key: tuple[int, float, int, float], added: float) -> bool:
+    def _above_floor(self, key: tuple[int, float, int, float, float], added: float) -> bool:
         """Tell whether a step to which prompts add so much is never below the floor, whatever its decodes see.
 
         The floor is the larger of two lines of that, between two kinks, so a look at the ends is enough.
         """
-        decodes, prefills, tokens, pairs = key
+        decodes, prefills, tokens, pairs, share = key
         ends = [0.0, self._farthest]
         for reach in self._kinks:
             ends.append(reach * decodes)
             ends.append(reach * decodes * JUST_BEFORE)
         for context in ends:
-            if self._bare(decodes, context) + added < self._least(decodes, context, prefills, tokens, pairs):
+            if self._bare(decodes, context) + added < self._least(decodes, context, prefills, tokens, pairs, share):
                 return False
         return True
 
@@ -130,10 +144,10 @@ class Pace:
             floors[decodes] = (read - more * at, more, computed - longer * at, longer)
         return floors[decodes]
 
-    def _least(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+    def _least(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
         mean = context / decodes if decodes > 0 else 0.0
-        return floor_step(self._floor, decodes, mean, fresh, cached, each)
+        return floor_step(self._floor, decodes, mean, fresh, cached, each * share if share > 0 else each)
 
     def _straight(self, decodes: int, context: float) -> tuple[float, float, float, float]:
         """Return the same without a look at the floor; each line is composed once."""
@@ -159,7 +173,7 @@ class Pace:
             if cache["reach"] > low:
                 read += cache["read"] / self._terms["ranks"]
         slope = self._factor * read * self._terms["longer"]
-        fixed = self._factor * self._sum(decodes, low * decodes, 0.0, 0, 0.0)
+        fixed = self._factor * self._sum(decodes, low * decodes, 0.0, 0, 0.0, EVENLY)
         return fixed - slope * low * decodes, slope, low * decodes, high
 
     def _bare(self, decodes: int, context: float) -> float:
@@ -167,10 +181,16 @@ class Pace:
         line = self._straight(decodes, context)
         return line[0] + line[1] * context
 
-    def _sum(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
+    def _sum(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
         mean = context / decodes if decodes > 0 else 0.0
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
-        return step(self._terms, decodes, mean, fresh, cached, each)
+        spans = spans_of(self._terms, mean, fresh, cached, min)
+        if share > 0:
+            # A group of several stages splits its prompts over them.
+            split, most = each / self._terms["ranks"], each * self._terms["stages"] / self._terms["ranks"]
+            return step_beside(self._terms, spans, decodes, each * share, max(split, min(most, 1.0)))
+        busy = busiest_prompts(self._terms, decodes, each, max, min)
+        return step_beside(self._terms, spans, decodes, each, busy)
 
 
 def prompts_of(prefills: float, tokens: int, pairs: float) -> tuple[float, float, float]:

@@ -44,6 +44,9 @@ class Habits:
     wait_steps, wait_tokens
         Prompts wait beside decodes for so many steps, or until the step would have so many tokens (TensorRT-LLM's
         ``batch_wait_timeout_iters``, and ``batch_wait_max_tokens_ratio`` of its token budget).
+    balanced
+        Prompts wait for so many steps, or until each rank has one, or one of them decodes for nobody (TensorRT-LLM's
+        ``attention_dp_config``: ``enable_balance``, with ``timeout_iters`` for the steps).
     looks
         The engine looks who waits after each step with prompts, and else after so many steps (SGLang's
         ``scheduler-recv-interval``, which concerns those who have just come).
@@ -61,7 +64,7 @@ class Habits:
     Raises
     ------
     TypeError, ValueError
-        For a `whole`, `alone`, `guard`, `since` or `ahead` that is no bool, for counts that are none.
+        For a `whole`, `alone`, `balanced`, `guard`, `since` or `ahead` that is no bool, for counts that are none.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Habits:
     alone: bool = False
     wait_steps: int = 0
     wait_tokens: float = inf
+    balanced: bool = False
     looks: int = 1
     every: int = 1
     guard: bool = True
@@ -88,7 +92,7 @@ class Habits:
     ahead: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("whole", "alone", "guard", "since", "ahead"):
+        for name in ("whole", "alone", "balanced", "guard", "since", "ahead"):
             as_bool(name, getattr(self, name))
         as_whole("wait_steps", self.wait_steps, 0)
         as_whole("looks", self.looks)

@@ -12,6 +12,7 @@ class Admission(TypedDict):
     alone: bool
     wait_steps: int
     wait_tokens: float
+    balanced: bool
     looks: int
     every: int
     guard: bool
@@ -53,6 +54,12 @@ class StepTimes(Protocol):
 
     def seconds(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
         """Return the seconds of a step; see `simulate.Cost` for the arguments."""
+
+    def uneven(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float, share: float) -> float:
+        """Return the seconds of a step of ranks, the arguments as if each had the prompts of the one with the most.
+
+        Of so many tokens the `share` is there: what ranks compute together takes that much.
+        """
 
     def bare(self, decodes: int, context: float) -> float:
         """Return the seconds of a step without prompts, which may be 0 where nobody decodes."""

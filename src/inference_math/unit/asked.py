@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_math import theory
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
-from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Row, Target, UnitNumbers
+from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Rates, Row, Target, UnitNumbers
 from inference_math.workload.requests import Work
 
 if TYPE_CHECKING:
@@ -18,6 +18,53 @@ max_batch_growing, max_batch_reserved = theory.max_batch_growing.plain, theory.m
 
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace
+
+
+def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
+    """Return the requests of the largest CUDA graph that an engine makes of GPUs with so many bytes; 0: not told."""
+    found = 0.0
+    for row in engine["graphs"]:
+        if there >= 2**30 * row["gib"]:
+            found = 1.0 * (row["few"] if gpus < 4 else row["many"])
+    return found
+
+
+def usual_share(
+    engine: EngineRecord, there: float, unit: UnitNumbers, tokens: float, graph: float, drafts: float
+) -> float:
+    """Return the share of a GPU's memory for weights and KV caches that an engine takes unless it is told otherwise.
+
+    `there` are the GPU's bytes, `unit` is one that takes all of them; a step has so many `tokens` of all its groups,
+    the largest CUDA `graph` so many requests. The engine's record says how.
+    """
+    if engine["of_rest"]:
+        taken = weights_share(unit, there)
+        return taken + engine["takes"] * (1 - taken)
+    if not graph > 0:
+        return engine["takes"]
+    reserves, mib, groups = engine["reserves"], there / 2**20, unit["layout"]["dp"]
+    kept = reserves["base"] + reserves["token"] * max(tokens, 2048) + reserves["graph"] * graph
+    kept += reserves["gpu"] * unit["gpus"]
+    if groups > 1:
+        kept += (reserves["group"] + (reserves["crowded"] if graph > reserves["crowd"] else 0)) * graph * groups
+    if mib > 60 * 1024:
+        kept = max(kept, reserves["least"])
+    if drafts > 0:
+        kept += reserves["drafter"]
+    return max(0.0, floor(1000 * (1 - kept / mib) + 0.5) / 1000)
+
+
+def kept_by(engine: EngineRecord, rates: Rates, gpus: float) -> Rates:
+    """Return the rates of a GPU with the bytes that an engine needs itself on one of so many."""
+    other = rates.copy()
+    if gpus < 2 and engine["single"] > 0:
+        other["workspace"] = engine["single"]
+    return other
+
+
+def weights_share(unit: UnitNumbers, there: float) -> float:
+    """Return the share of a GPU's bytes, `there`, that weights take, of a unit that takes all of them."""
+    return 1 - (unit["kv_room"] / unit["gpus"] + unit["workspace"]) / there
 
 
 def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:

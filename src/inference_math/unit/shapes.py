@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from inference_math.catalogue.decoder import Model
+from inference_math.catalogue.engines import engine
 from inference_math.catalogue.layers import Ffn
 from inference_math.catalogue.precisions import PRECISIONS, STATE_BYTES
 from inference_math.unit.types import Operators, Shape
 
 __all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "operators_of", "shape_of"]
 
-MEMORY = 0.9  # of the bytes that the driver reports: what vLLM takes unless told otherwise
+MEMORY = engine("vllm")["takes"]  # of the bytes that the driver reports
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
 
 

@@ -102,7 +102,7 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["least"],
         "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"],
         "busiest": busiest(layout["ep"], shape["experts"]), "caches": caches,
-        "state_bytes": shape["state_bytes"],
+        "state_bytes": shape["state_bytes"], "memory": memory,
         "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
         "workspace": rates["workspace"], "vocab": shape["head_params"] / shape["d_model"],
         "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
@@ -334,13 +334,31 @@ def parts(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger
 
     `larger` and `smaller` compare numbers, or arrays. Requests divide evenly among the groups of GPUs.
     """
+    busy = busiest_prompts(terms, decodes, prompts, larger, smaller)
+    return parts_of(terms, spans, decodes, prompts, busy, larger, smaller)
+
+
+def busiest_prompts(terms: Terms, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick) -> Any:
+    """Return the prompts of the group of GPUs that has the most of them.
+
+    A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
+    which each group gets its part.
+    """
+    even = prompts / terms["ranks"]
+    busy = larger(even, smaller(prompts, 1))
+    return even + (1 - smaller(decodes, 1)) * (busy - even) if terms["synchronized_arrivals"] else busy
+
+
+def parts_of(
+    terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, busy: Numbers, larger: Pick, smaller: Pick
+) -> list[Numbers]:
+    """Return the same where the group that all wait for has `busy` of the prompts.
+
+    Experts lie on all GPUs, and compute what all groups have: no engine fills the shorter ones up beside prompts
+    (SGLang: `DpPaddingMode.SUM_LEN`; vLLM: only where a CUDA graph is replayed).
+    """
     ranks, fresh = terms["ranks"], spans["fresh"]
     own = decodes / ranks
-    # A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
-    # which each group gets its part.
-    busy = larger(prompts / ranks, smaller(prompts, 1))
-    if terms["synchronized_arrivals"]:
-        busy = prompts / ranks + (1 - smaller(decodes, 1)) * (busy - prompts / ranks)
     longer, once, active = terms["longer"], terms["once"], smaller(decodes, 1)
     passes = once + (longer - once) * active  # of a step that only computes prompts, or decodes too
     tokens = longer * terms["tokens"] * own + once * busy * fresh
@@ -376,7 +394,12 @@ def step(terms: Terms, decodes: float, context: float, fresh: float, cached: flo
 
 def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float:
     """Return the seconds of a step; see `parts` for the arguments."""
-    each = parts(terms, spans, decodes, prompts, max, min)
+    return step_beside(terms, spans, decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min))
+
+
+def step_beside(terms: Terms, spans: Spans, decodes: float, prompts: float, busy: float) -> float:
+    """Return the seconds of a step; see `parts_of` for the arguments."""
+    each = parts_of(terms, spans, decodes, prompts, busy, max, min)
     return step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])
 
 

@@ -177,6 +177,7 @@ class UnitNumbers(TypedDict):
     busiest: float  # group of GPUs with whole experts: its load above the mean, for an expert's that varies by 1
     caches: list[CacheShape]
     state_bytes: float
+    memory: float  # share of a GPU's for weights and KV caches
     kv_room: float  # bytes that are left for KV caches, all GPUs together
     workspace: float  # of a GPU, that were taken off for what an engine needs itself
     vocab: float  # tokens that it knows

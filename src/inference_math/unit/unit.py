@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu, Model, as_precision
 from inference_math.catalogue.engines import engine as engine_record
-from inference_math.catalogue.engines import engines
+from inference_math.catalogue.engines import engines, usual_limits
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.evidence.checks import (
@@ -35,7 +35,7 @@ from inference_math.evidence.checks import (
 )
 from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
-from inference_math.unit.asked import max_kv_seqs
+from inference_math.unit.asked import kept_by, largest_graph, max_kv_seqs, usual_share
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
@@ -52,7 +52,7 @@ from inference_math.unit.nearest import (
 )
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
-from inference_math.unit.shapes import MEMORY, kind_of, shape_of
+from inference_math.unit.shapes import kind_of, shape_of
 from inference_math.unit.steps import (
     PARTS,
     answer_steps,
@@ -103,7 +103,7 @@ class Unit:
     ep: int = 1
     dp: int = 1
     pp: int = 1
-    memory: float = MEMORY
+    memory: float | None = None
     drafts: int = 0
     accepted: float = ACCEPTED
     version: str = ""
@@ -127,7 +127,7 @@ class Unit:
         ep: int = 1,
         dp: int = 1,
         pp: int = 1,
-        memory: float = MEMORY,
+        memory: float | None = None,
         drafts: int = 0,
         accepted: float = ACCEPTED,
         expert_imbalance: float | None = None,
@@ -149,7 +149,8 @@ class Unit:
             The engine's version, "0.11.2"; today's where it is left out. One that tells no age ("nightly") is taken
             for today's, said to be unknown, and widens what is predicted.
         memory
-            Share of the GPUs' memory that the engine takes for weights and KV caches (gpu-memory-utilization).
+            Share of the GPUs' memory that the engine takes for weights and KV caches (gpu-memory-utilization); what it
+            takes by itself where it is left out, `Unit.share`.
         drafts, accepted
             Tokens that a request drafts in each step (multi-token prediction, EAGLE), and the probability with which
             one is accepted whose predecessors were. Each passes a layer of its own and the LM head, and all are
@@ -184,12 +185,12 @@ class Unit:
                 raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
         cache = as_kv_precision("kv", kv)
-        share = as_number("memory", memory, _MEMORY)
+        told = None if memory is None else as_number("memory", memory, _MEMORY)
         layout = {
             name: as_whole(name, value, 1, _MOST_GPUS)
             for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
         }
-        _refuse_layout(of, on, precision, layout, share)
+        _refuse_layout(of, on, precision, layout)
         under = as_one_of("engine", engine, engines())
         if on.maker not in engine_record(under)["makers"]:
             able = ", ".join(name for name, record in engines().items() if on.maker in record["makers"])
@@ -208,7 +209,7 @@ class Unit:
                 raise ValueError(f"expert_imbalance must be left out for {of.name}, which has no routed experts")
             most = most_uneven(shape_of(of, layout["tp"])["idle"])
             found = found.counted(as_number("expert_imbalance", expert_imbalance, Interval(0, most)))
-        return cls(
+        unit = cls(
             model=of,
             gpu=on,
             weights=precision,
@@ -219,13 +220,15 @@ class Unit:
             ep=layout["ep"],
             dp=layout["dp"],
             pp=layout["pp"],
-            memory=share,
+            memory=told,
             version=version,
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS),
             accepted=as_number("accepted", accepted, SHARE),
             expert_imbalance=expert_imbalance,
             async_scheduling=async_scheduling,
         )
+        _refuse_small(unit)
+        return unit
 
     @property
     def at_datasheet(self) -> Unit:
@@ -345,11 +348,22 @@ class Unit:
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
-        shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
-        found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
-        told = planning_option(self.engine, self.async_scheduling)
-        drafted = drafting(found, self.drafts, self.accepted)
+        record = engine_record(self.engine)
+        shape, rates = shape_of(self.model, self.tp), kept_by(record, rates_of(self.gpu), self.gpus)
+        share = self.memory
+        if share is None:
+            there = rates["driver_bytes"]
+            tokens = usual_limits(self.engine, self.gpu)["tokens"]
+            full = unit_numbers(shape, rates, layout, self.weights, self.kv, 1.0)
+            share = usual_share(record, there, full, tokens, largest_graph(record, there, self.gpus), self.drafts)
+        found = unit_numbers(shape, rates, layout, self.weights, self.kv, share)
+        drafted, told = drafting(found, self.drafts, self.accepted), planning_option(self.engine, self.async_scheduling)
         return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}
+
+    @property
+    def share(self) -> float:
+        """Share of the GPUs' memory for weights and KV caches: the one that was named, else what the engine takes."""
+        return self.numbers["memory"]
 
     @cached_property
     def terms(self) -> Terms:
@@ -537,8 +551,8 @@ class Unit:
         return as_scalar(seconds if own else seconds / self.tokens_a_step)
 
 
-def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int], memory: float) -> None:
-    """Raise ValueError for a precision, a layout or a number of GPUs with which the model cannot be served."""
+def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int]) -> None:
+    """Raise ValueError for a precision or a layout with which the model cannot be served."""
     tp, ep, dp, pp = (layout[name] for name in ("tp", "ep", "dp", "pp"))
     if "fp8" in model.precisions(weights).values() and gpu.fp8_flops is None:
         raise ValueError(f"weights must be bf16 on {gpu.name}, not {weights!r} (not modelled: no FP8 unit)")
@@ -558,10 +572,22 @@ def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int],
         )
     if pp > model.n_layers:
         raise ValueError(f"pp must be at most n_layers = {model.n_layers}, not {pp}")
+
+
+def _refuse_small(unit: Unit) -> None:
+    """Raise ValueError for GPUs too few for the weights."""
+    model, gpu, weights, tp, dp, pp = unit.model, unit.gpu, unit.weights, unit.tp, unit.dp, unit.pp
+    memory = unit.share
+    each = memory * (gpu.driver_bytes or gpu.hbm_bytes) - unit.numbers["workspace"]
     copied = (dp - 1) * (model.weight_bytes(weights) - model.routed_bytes(weights))
-    needed, room = model.loaded_bytes(weights) + copied, tp * dp * pp * gpu.room(memory)
+    needed, room = model.loaded_bytes(weights) + copied, unit.gpus * each
+    if each <= 0 and unit.memory is None:
+        raise ValueError(
+            f"memory must be named for {unit.engine} with dp {dp} on {gpu.name}: by itself it leaves nothing for "
+            "weights, but keeps all for the largest CUDA graph of its groups"
+        )
     if needed >= room:
-        least = -(-model.loaded_bytes(weights) // gpu.room(memory)) if gpu.room(memory) else float("inf")
+        least = -(-model.loaded_bytes(weights) // each) if each > 0 else float("inf")
         # Of the sizes that exist: those that divide the heads.
         least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
         raise ValueError(

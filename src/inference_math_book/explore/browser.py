@@ -29,7 +29,7 @@ from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Cali
 from inference_math.unit.front import handover, moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, known_comparisons, known_errors, levels
-from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
+from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
 from inference_math_planner import laws
@@ -267,7 +267,6 @@ def data() -> dict[str, Any]:
         "idle": queues.IDLE,
         "looked": LOOKED,
         "normals": _normals(),
-        "memory": MEMORY,
         "crowd": _crowd(),
         "mixes": {
             name: {"title": title, "rows": np.stack(mix(name).rows()[:2], axis=1).tolist()}

@@ -23,17 +23,14 @@ __all__ = ["commands"]
 FILED = "# "
 
 
-def commands(
-    asked: Asked, name: str, told: dict[str, object], kv: str, memory: float, tier: str, behind: int
-) -> list[list[Part]]:
+def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: str, behind: int) -> list[list[Part]]:
     """Return [title, command] for each kind of server of an architecture, and for what stands in front of its pools.
 
     Of units without pools so many are `behind` each router.
 
-    `told` is what `settings` returns, `kv` the precision of the KV cache, `memory` the share of the GPUs' that the
-    engine takes. Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load
-    from by themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of
-    the store stands in the command, else a variable.
+    `told` is what `settings` returns, `kv` the precision of the KV cache. Stored KV caches lie in the `tier`: "" where
+    none are, "dram" for host memory, which engines load from by themselves; what loads from any other is named in a
+    line of its own. Where sessions are counted, the size of the store stands in the command, else a variable.
     """
     engine = asked["engine"]
     found: list[list[Part]] = []
@@ -45,10 +42,10 @@ def commands(
     if name == "disaggregated":
         for pool in ["prefill", "decode"]:
             title: Part = {"key": "start.pool", "units": told[pool + " units"], "pool": pool}
-            found.append([title, pooled(asked, told, kv, memory, tier if pool == "prefill" else "", pool)])
+            found.append([title, pooled(asked, told, kv, tier if pool == "prefill" else "", pool)])
         found.append([{"key": "start.front"}, {"text": engine["router"]}])
     else:
-        found.append([{"key": "start.unit"}, command(asked, told, kv, memory, tier, "")])
+        found.append([{"key": "start.unit"}, command(asked, told, kv, tier, "")])
         if behind > 1:
             found.append([{"key": "start.front_each", "units": behind}, balanced(asked)])
     return found
@@ -60,7 +57,7 @@ def balanced(asked: Asked) -> Part:
     return {"text": engine["balancer"], "policy": engine["policies"][1 if asked["work"]["alpha"] > 0 else 0]}
 
 
-def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Part:
+def pooled(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
     """Return the command line of a pool's servers, whose settings are those that begin with its name."""
     own: dict[str, object] = {}
     for key in told:
@@ -68,7 +65,7 @@ def pooled(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: 
             own[key.replace(pool + " ", "")] = told[key]
     of = asked.copy()
     of["unit"] = prefill_unit(asked) if pool == "prefill" else asked["unit"]
-    return command(of, own, kv, memory, tier, pool)
+    return command(of, own, kv, tier, pool)
 
 
 def store_sized(asked: Asked, option: str) -> Part:
@@ -83,12 +80,12 @@ def store_sized(asked: Asked, option: str) -> Part:
     return {"text": option, "store_gb": ceil(size / 1e9), "store_gb_of_a_gpu": each, "store_bytes": ceil(size)}
 
 
-def command(asked: Asked, told: dict[str, object], kv: str, memory: float, tier: str, pool: str) -> Part:
+def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
     """Return the command line of one server, and in lines above it what the engine reads from a file."""
     engine = asked["engine"]
     given = parallel_args(asked)
     given.extend(speculative_args(asked))
-    given.extend(kv_args(asked, kv, memory, tier, pool))
+    given.extend(kv_args(asked, kv, tier, pool))
     if asked["unit"]["planning"] != "":
         given.append({"text": asked["unit"]["planning"]})
     for key in told:
@@ -151,12 +148,12 @@ def speculative_args(asked: Asked) -> list[Part]:
     return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked["engine"]["drafting"]]
 
 
-def kv_args(asked: Asked, kv: str, memory: float, tier: str, pool: str) -> list[Part]:
+def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
     """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
     engine, work = asked["engine"], asked["work"]
     given: list[Part] = []
     if engine["share"] != "":
-        given.append({"text": engine["share"] + " {memory}", "memory": memory})
+        given.append({"text": engine["share"] + " {memory}", "memory": asked["unit"]["memory"]})
     if kv == "fp8":
         given.append({"text": engine["eight_bits"]})
     if tier != "" and not (engine["pool_store"] != "" and pool != ""):

@@ -343,7 +343,7 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
     router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
-    lines = commands(own, name, settings(own, name, row), case.unit.kv, case.unit.memory, store, behind)
+    lines = commands(own, name, settings(own, name, row), case.unit.kv, store, behind)
     return tuple((say(title), say(line)) for title, line in lines)
 
 

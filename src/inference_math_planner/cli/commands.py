@@ -349,7 +349,7 @@ def _case(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> t
     have = options.have or inf
     most = options.search or int(min(have, max(SEARCHED, unit.gpus)))  # whole nodes, where no one holds the model
     if unit.gpus > most:
-        _refuse_few(unit, most, "search" if options.search else "have", options.memory)
+        _refuse_few(unit, most, "search" if options.search else "have")
     asked["units"] = options.units or asked["units"]
     return Case(unit, work, sla, **asked), most
 
@@ -409,12 +409,12 @@ def _prefill(options: argparse.Namespace, unit: Unit) -> Unit | None:
     return unit.resized(**{name: size or 1 for name, size in sizes.items()}, pp=1)
 
 
-def _refuse_few(unit: Unit, most: int, option: str, memory: float) -> None:
+def _refuse_few(unit: Unit, most: int, option: str) -> None:
     """Raise an error where so many GPUs do not hold a unit's weights: what does not fit, and how many would hold it."""
     model, weights = unit.model, unit.weights
-    needed, room = model.loaded_bytes(weights), most * unit.gpu.room(memory)
+    needed, room = model.loaded_bytes(weights), most * unit.gpu.room(unit.share)
     whose: Part = {"key": "ways.no_room", "model": model.name, "weights": weights, "needed": needed / 1e9}
-    said = say({**whose, "gpus": most, "gpu": unit.gpu.name, "room": room / 1e9, "memory": memory})
+    said = say({**whose, "gpus": most, "gpu": unit.gpu.name, "room": room / 1e9, "memory": unit.share})
     raise _NoRoomError(said, weights, [{option: unit.gpus}])
 
 

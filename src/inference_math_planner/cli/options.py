@@ -13,7 +13,6 @@ from inference_math import __version__
 from inference_math.catalogue import PRECISIONS
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import tiers
-from inference_math.unit.shapes import MEMORY
 from inference_math.unit.unit import ACCEPTED
 from inference_math.workload import LENGTHS
 from inference_math_planner.fleets.benchmarks import MOST_PROMPTS
@@ -145,7 +144,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     unit.add_argument("--dp", type=int, help="groups of GPUs that share the attention (default 1)")
     unit.add_argument("--pp", type=int, help="pipeline stages (default 1)")
     unit.add_argument("--weights", help=f"one of {', '.join(PRECISIONS)} (default: as the checkpoint has them)")
-    unit.add_argument("--memory", type=float, default=MEMORY, help=f"share of GPU memory to use (default {MEMORY:g})")
+    unit.add_argument("--memory", type=float, help="share of GPU memory to use (default: as the engine takes)")
     unit.add_argument(
         "--kv",
         default="bf16",

@@ -138,11 +138,11 @@ def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
 
 
 def bench_system(
-    unit: UnitNumbers, work: Work, engine: EngineRecord, limits: list[float], admission: Admission, ranks: int
+    unit: UnitNumbers, work: Work, engine: EngineRecord, limits: list[float], admission: Admission
 ) -> System:
     """Return a unit's engine with the limits of `bench_limits`, as the simulator runs it.
 
-    Of `ranks` above 1 each has prompts of its own, and all wait for the one with the most; of 1 prompts divide evenly.
+    Each group of attention is a rank with prompts of its own, and all wait for the one with the most.
     """
     groups = unit["layout"]["dp"]
     return {
@@ -151,7 +151,7 @@ def bench_system(
         "max_batch": max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
         "kv_capacity": inf, "grows": False, "load": 0.0,
         "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
-        "ranks": ranks, "by_chance": False,
+        "ranks": groups, "by_chance": False,
     }  # fmt: skip
 
 
@@ -304,9 +304,13 @@ def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str
 def cadence_notes(ranks: int, known: ComparisonError) -> list[Part]:
     """Say how cadences were played, and what stands behind how sure they are, the row of `comparison_error`."""
     said: list[Part] = [stands_on(known)]
-    if ranks > 1:
-        said.append({"key": "cadence.ranks", "ranks": ranks})
+    said.extend(bench_ranks(ranks))
     return said
+
+
+def bench_ranks(ranks: int) -> list[Part]:
+    """Say how groups of attention were played, nothing where there is one."""
+    return [{"key": "bench.ranks", "ranks": ranks}] if ranks > 1 else []
 
 
 def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
@@ -435,11 +439,12 @@ def bench_latency_ends(
 
 
 def bench_said(
-    told: dict[str, Any], limits: list[float], front: float, ends: list[float], late: list[float]
+    told: dict[str, Any], limits: list[float], front: float, ends: list[float], late: list[float], ranks: int
 ) -> list[Part]:
     """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst, the engine's part.
 
-    `limits` are those of `bench_limits`, `ends` those of `ttft_ends`, `late` those of `bench_latency_ends`.
+    `limits` are those of `bench_limits`, `ends` those of `ttft_ends`, `late` those of `bench_latency_ends`; `ranks` the
+    groups of attention that were played.
     """
     mean, latency = told["ttft"][0], told["latency"][0]
     said: list[Part] = [
@@ -449,6 +454,7 @@ def bench_said(
         {"key": "bench.front", "front": front},
         {"key": "bench.limits", "tokens": limits[0], "seqs": limits[1]},
     ]
+    said.extend(bench_ranks(ranks))
     if told["enough"] > 0:
         said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
         never: Part = {"key": "bench.never"}

@@ -63,6 +63,7 @@ AT_ONCE: Admission = {
     "alone": False,
     "wait_steps": 0,
     "wait_tokens": inf,
+    "balanced": False,
     "looks": 1,
     "every": 1,
     "guard": True,

@@ -35,7 +35,7 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
 
 def said(case, architecture, told, kv, tier):
     """Return the command lines by their titles."""
-    return {say(title): say(line) for title, line in commands(case.asked, architecture, told, kv, 0.9, tier, 1)}
+    return {say(title): say(line) for title, line in commands(case.asked, architecture, told, kv, tier, 1)}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,10 @@ def said(case, architecture, told, kv, tier):
             "--tensor-parallel-size 8 --gpu-memory-utilization 0.9 --kv-cache-dtype fp8 "
             "--max-model-len ${LONGEST:-2200}",
         ),
-        ("sglang", "--tp-size 8 --mem-fraction-static 0.9 --kv-cache-dtype fp8_e4m3 --context-length ${LONGEST:-2200}"),
+        (
+            "sglang",
+            "--tp-size 8 --mem-fraction-static 0.897 --kv-cache-dtype fp8_e4m3 --context-length ${LONGEST:-2200}",
+        ),
         ("trtllm", "--tp_size 8 --max_seq_len ${LONGEST:-2200}"),
     ],
 )

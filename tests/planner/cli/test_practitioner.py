@@ -259,7 +259,7 @@ def test_a_public_store_that_was_slower_than_computing_is(tmp_path):
     ("layout", "nearest"),
     [
         ("llama-3-8b --tp 16", "tp 8"),
-        ("deepseek-v3 --weights fp8 --engine sglang --tp 1 --dp 32 --ep 32", "dp 8, ep 8, pp 2"),
+        ("deepseek-v3 --weights fp8 --engine sglang --memory 0.9 --tp 1 --dp 32 --ep 32", "dp 8, ep 8, pp 2"),
         ("deepseek-r1 --tp 16", "tp 8, pp 2"),
     ],
 )

@@ -78,9 +78,11 @@ def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     habits, most = simulate.Habits(alone=True), deep.places(Workload(1000, 100))
     run = simulate.benchmark(
         Same(1000, 100, 0.2), simulate.Steps(deep), concurrency=32, requests=64, front=deep.front.seconds,
-        scheduler=simulate.Chunked(8 * 2048, max_batch=most, habits=habits),
+        scheduler=simulate.Chunked(8 * 2048, max_batch=most, habits=habits, ranks=8),
     )  # fmt: skip
     assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
+    assert "8 ranks step together" in str(told)
+    assert "ranks" not in str(foresee(UNIT, Benchmark(1000, 20, prompts=4)))
     assert drafting.spread["ttft"][1] > told.spread["ttft"][1]
 
 
@@ -232,7 +234,7 @@ def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
     assert (np.diff(one.ttft) > 0).all()
     ranks = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
     by = cadences(ranks, Benchmark(1000, 200, prompts=600, rate=8.0, range_ratio=0.5)).set_index("every")
-    assert by.gap[16] < 0.6 * by.gap[1]
+    assert by.gap[16] < 0.7 * by.gap[1]
     assert by.ttft[2] < by.ttft[1] < by.ttft[16]  # a step that is planned ahead is a clean one
 
 
