@@ -170,7 +170,7 @@ _MODELS = (
 SERVED_SCOPE: dict[str, tuple[object, ...]] = {
     "engine": ENGINES,
     "model": _MODELS,
-    "gpu": ("h100-sxm", "h200-sxm", "b200", "b300"),
+    "gpu": ("h100-sxm", "h200-sxm", "b200", "b300", "mi300x", "mi355x"),
     "kind": ("dense", "mixture of experts", "MLA", "hybrid"),
     "nodes": ("one",),
     "tp": (1, 8),
