@@ -16,6 +16,7 @@ from inference_math.unit.kernels import kernels
 from inference_math.unit.mixing import FACTORS, kernel_values
 from inference_math.unit.nearest import (
     SERVED_SCOPE,
+    TOGETHER_SCOPE,
     engine_generation,
     levels,
     plans_ahead,
@@ -96,7 +97,10 @@ def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_fo
 def test_the_scope_names_the_models_and_gpus_that_were_fitted():
     rows = load("served_left_out").frame  # each group that was
     assert tuple(sorted(set(rows.model))) == SERVED_SCOPE["model"]
-    assert set(rows.gpu) == set(SERVED_SCOPE["gpu"])
+    assert set(rows.gpu) == set(TOGETHER_SCOPE["gpu"])
+    mixture, latent = (Unit.of(name, "mi300x", 8, "fp8", engine="sglang") for name in ("minimax-m2", "deepseek-v3"))
+    assert "mi300x" not in mixture.calibration.scope["gpu"]  # of which none was served there
+    assert "mi300x" in latent.calibration.scope["gpu"]
 
 
 WORK = Workload(1000, 200)
