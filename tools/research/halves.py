@@ -77,7 +77,8 @@ def fitted(frame: pd.DataFrame) -> pd.Series[bool]:
     Not those of a model on a GPU under an engine of which `served` sets rows aside: scores of these stay those of what
     nobody fitted. Which rows these are hangs on no time, measured or predicted.
     """
-    sent = frame["requests"].astype(float).fillna(np.maximum(EACH, _FEW * frame["users"])).clip(lower=frame["users"])
+    usual = (_FEW * frame["users"]).clip(lower=EACH).astype(float)
+    sent = frame["requests"].astype(float).fillna(usual).clip(lower=frame["users"])
     found = (frame["drafts"] == "none") & frame["lengths"].isin(["equal", "0.8 to 1"])
     found &= (sent >= _LOOPS * frame["users"]) & ~frame[_OF].agg(" ".join, axis=1).isin(_set_aside())
     for _, rows in frame[found].groupby(_LOOP, dropna=False):
@@ -107,7 +108,7 @@ def _middle(rows: pd.DataFrame) -> pd.DataFrame:
     """Return each number of users once, with `ttft_s`, `tpot_s` and `e2e_s`; `middle`: whether these are medians."""
     times = {f"{name}_s": np.log(rows[f"{name}_s"].fillna(rows[f"{name}_p50_s"])) for name in ("ttft", "tpot")}
     nights = rows.assign(middle=rows["tpot_s"].isna(), **times).groupby("users")
-    found = nights.first().assign(**np.exp(nights[[*times]].mean())).reset_index()
+    found = nights.first().assign(**{name: np.exp(nights[name].mean()) for name in times}).reset_index()
     e2e = found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"]
     return found.assign(e2e_s=e2e, use="calibration", slowed=False)
 
