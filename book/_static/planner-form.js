@@ -277,9 +277,9 @@
     if (math.by_operators(data.engines[given.engine].kernels, stands.levels)) return { ...data.operators[given.engine], scope: data.scopes.operators, mode: "operators" };
     const { values, widths } = math.composed(data.levels, kernels, stands);
     const seen = math.precisions_known(data.levels, stands.levels);
-    const precisions = seen.length ? { weights: seen } : {};
+    const together = seen.length ? { ...data.scopes.together, weights: seen } : {};
     if (given.imbalance) [values.expert_imbalance, widths.expert_imbalance] = [Number(given.imbalance), 0];
-    return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...precisions } };
+    return { mode: "served", found: values, root: math.own_root(data.coefficients, widths), spread: data.levels.spread[kind], scope: { ...data.scopes.served, ...together } };
   };
   const coefficients = (given) => ({ ...calibration(given).found, anchor: 0 });
   // What a calibration's scope names; numbers as both ends of a range.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import fit_served
 import from_served
+import halves
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,3 +43,28 @@ def test_rows_in_which_kernels_were_compiled_set_no_coefficient():
     assert (gone["version"] == "").all()
     assert (gone["users"] * gone["n_in"] > 15_000).all()
     assert gone["ttft_s"].median() > 5 > kept["ttft_s"].median()
+
+
+def test_an_engine_that_the_catalogue_lacks_has_levels_of_its_own_that_do_not_ship():
+    loops = [loop for loop in halves.closed() if loop.unit.gpu.name == "mi355x"]
+    asked = from_served.Asked(loops[0], 1.0)
+    assert (asked.levels["engine"], asked.levels["model"]) == ("atom", "atom/deepseek-v3")
+    assert asked.levels["generation"] == "CDNA 4"
+    found = from_served.fit(loops, most=5).levels
+    assert found["moves"]["engine"].keys() == {"atom"}
+    assert set(fit_served.table(found)["factor"]) == {"generation", "kind", "weights", "seen", "unseen"}
+
+
+def test_kernels_that_nobody_measured_may_be_further_from_those_that_stand_for_them():
+    wide, narrow = from_served.between("generation", "CDNA 3"), from_served.between("generation", "Hopper")
+    assert all(wide[name] >= narrow[name] for name in narrow)
+    assert wide["layer"] > narrow["layer"] == 0
+    assert from_served.between("engine", "CDNA 3") == from_served.BETWEEN["engine"]
+
+
+def test_a_row_that_something_held_up_is_left_out_of_fits():
+    loop = halves.closed()[0]
+    held = loop.rows.assign(slowed=loop.rows["users"] == loop.rows["users"].max())
+    kept = fit_served.sound([replace(loop, rows=held), replace(loop, rows=held.assign(slowed=True))])
+    assert len(kept) == 1
+    assert len(kept[0].rows) == len(loop.rows) - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import halves
 import numpy as np
 import pandas as pd
@@ -83,3 +85,43 @@ def test_scores_are_shares_of_the_measured():
     found = halves.score(pd.DataFrame([times | said | {"wide_high": 0.02, "group": "a"}]), ["group"]).iloc[0]
     assert found[["ttft_bias", "tpot_bias", "rate_bias"]].tolist() == pytest.approx([0.5, -0.2, 0.1])
     assert (found["tpot"], found["inside"], found["plan"]) == (pytest.approx(0.2), 0, 1)
+
+
+def test_what_sets_coefficients_hangs_on_no_time_and_is_a_closed_loop_without_drafts():
+    found = halves.fitted(CHOOSING)
+    rows = CHOOSING[found]
+    times = [name for name in CHOOSING if name.endswith("_s")] + ["rate"]
+    assert halves.fitted(CHOOSING.assign(**dict.fromkeys(times, 1.0))).equals(found)
+    assert set(rows["drafts"]) == {"none"}
+    assert (rows["requests"] >= 5 * rows["users"]).all()
+    assert set(rows["engine"]) == {"sglang", "atom"}  # of TensorRT-LLM on the B200 rows of `served` are set aside
+    assert rows.groupby("group").size().min() >= 3
+    assert "GPUStack" not in set(rows["source"])  # all requests at once
+
+
+def test_nights_of_a_set_up_are_one_point_of_its_loop():
+    loops = halves.closed()
+    loop = next(one for one in loops if one.unit.gpu.name == "mi300x" and one.work.n_out > 5000)
+    nights = CHOOSING.query("gpu == 'mi300x' and n_out > 5000 and users == 64")
+    own = loop.rows.set_index("users").loc[64]
+    assert len(nights) == 6
+    assert nights["tpot_p50_s"].min() < own["tpot_s"] < nights["tpot_p50_s"].max()
+    assert own["e2e_s"] == pytest.approx(own["ttft_s"] + (own["n_out"] - 1) * own["tpot_s"])
+    assert own["middle"]
+    assert (loop.waiting == 1).all()
+    assert sum(len(one.rows) for one in loops) < halves.fitted(CHOOSING).sum()
+
+
+def test_a_median_may_stand_for_a_mean_in_a_closed_loop():
+    one = row(gpu="mi300x", users=64, n_in=7373.0)
+    told = halves.told_of(one)
+    run = halves.ran(one, told)
+    assert run.requests["tpot"].median() == pytest.approx(run.requests["tpot"].mean(), rel=0.05)
+    law = replace(told.unit, synchronized_arrivals=True).tpot(told.work, 64)
+    assert law == pytest.approx(run.requests["tpot"].median(), rel=0.05)
+
+
+def test_a_front_delays_first_tokens():
+    loop = next(one for one in halves.closed() if one.unit.gpu.name == "mi300x" and one.work.n_in < 1000)
+    soon, late = (halves.first_tokens(loop, front) for front in (0.01, 0.3))
+    assert ((late - soon) > 0.2).all()

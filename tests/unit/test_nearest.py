@@ -16,6 +16,7 @@ from inference_math.unit.kernels import kernels
 from inference_math.unit.mixing import FACTORS, kernel_values
 from inference_math.unit.nearest import (
     SERVED_SCOPE,
+    TOGETHER_SCOPE,
     engine_generation,
     levels,
     plans_ahead,
@@ -98,7 +99,7 @@ def test_the_table_has_every_level_and_coefficient():
     found = levels()
     moves = found["moves"]
     assert set(moves["engine"]) == set(found["centre"]) == {"vllm", "vllm-2025", "sglang", "trtllm"}
-    assert set(moves["generation"]) == {"Hopper", "Blackwell"}
+    assert set(moves["generation"]) == {"Hopper", "Blackwell", "CDNA 3", "CDNA 4"}
     assert set(moves["kind"]) == set(found["spread"]) == {"dense", "mixture of experts", "MLA", "hybrid"}
     assert set(moves["weights"]) == {"bf16", "fp8", "int4", "mxfp4", "nvfp4"}
     assert "vllm/kimi-k2" in moves["model"]
@@ -115,6 +116,8 @@ def test_constants_and_experts_move_with_the_model_and_other_shares_do_not():
     for name in COEFFICIENTS:
         assert (found["unseen"]["model"][name] > 0) == (name in added | chosen)
         assert (found["unseen"]["generation"][name] == 0) == (name in added)
+        measured = [found["moves"]["generation"][one][name] for one in ("Hopper", "Blackwell")]
+        assert (measured == [0, 0]) == (name in added)  # but where kernels are another's, and so their launches
         assert all((move[name] == 0) or name in added | chosen for move in found["moves"]["model"].values())
     for name in chosen:
         assert found["unseen"]["model"][name] >= 4 * found["unseen"]["generation"][name]
@@ -129,11 +132,13 @@ def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_fo
         assert 2 / 3 < unit.coefficients.grouped / reached <= 1.2
 
 
-def test_the_scope_names_the_models_that_were_fitted():
-    rows = load("predicted_fronts").frame  # of calibration rows that can be used
+def test_the_scope_names_the_models_and_gpus_that_were_fitted():
+    rows = load("served_left_out").frame  # each group that was
     assert tuple(sorted(set(rows.model))) == SERVED_SCOPE["model"]
-    gpus = set(rows.gpu)
-    assert gpus == set(SERVED_SCOPE["gpu"])
+    assert set(rows.gpu) == set(TOGETHER_SCOPE["gpu"])
+    mixture, latent = (Unit.of(name, "mi300x", 8, "fp8", engine="sglang") for name in ("minimax-m2", "deepseek-v3"))
+    assert "mi300x" not in mixture.calibration.scope["gpu"]  # of which none was served there
+    assert "mi300x" in latent.calibration.scope["gpu"]
 
 
 WORK = Workload(1000, 200)
@@ -145,7 +150,7 @@ OSS, DEEP = Unit.of("gpt-oss-120b", "b200"), Unit.of("deepseek-v3", "h200-sxm", 
     [
         (OSS.resized(version="0.19.0"), OSS.resized(version="nightly-5b8c30d"), "engine vllm nightly-5b8c30d"),
         (Unit.of("minimax-m2", "h200-sxm", 4), Unit.of("qwen3-235b-a22b", "h200-sxm", 4), "model qwen3-235b-a22b"),
-        (DEEP, Unit.of("deepseek-v3", "mi355x", 8, "fp8", engine="sglang"), "GPU mi355x"),
+        (DEEP, Unit.of("deepseek-v3", "mi325x", 8, "fp8", engine="sglang"), "GPU mi325x"),
         (Unit.of("gpt-oss-120b", "h100-sxm"), OSS, "weights mxfp4"),  # a combination of which the parts were served
     ],
     ids=["version", "model", "gpu", "combination"],

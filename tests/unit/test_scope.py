@@ -61,11 +61,11 @@ def test_points_that_were_missed_lie_inside_of_what_is_printed_now():
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_mixtures_on_the_mi300x_may_take_three_times_as_long(engine):
-    """Points of two mixtures there took 2.4 and 2.6 times what is predicted."""
+def test_mixtures_on_the_mi300x_may_take_half_as_long_again(engine):
+    """Points of DeepSeek-R1 there took 1.5 times what is predicted, of another date than those that were fitted."""
     unit = Unit.of("qwen3-30b-a3b", "mi300x", weights="fp8", engine=engine)
     found = unit.predict("tpot", WORK, 16)
-    assert found.high / found.value > 2.9
+    assert found.high / found.value > 1.54
     assert Unit.of("qwen3-30b-a3b", "mi325x", weights="fp8", engine=engine).lacking == unit.lacking
     assert Unit.of("qwen3-30b-a3b", "mi355x", weights="fp8", engine=engine).lacking == 0
 
@@ -81,7 +81,7 @@ SERVED = {"model": "deepseek-v3", "gpu": "gb300", "tp": 8, "weights": "fp8", "en
         ({"tp": 16}, WORK, "TP 16"),
         ({"tp": 1, "dp": 32, "ep": 32}, WORK, "DP 32"),
         ({"gpu": "h200-sxm", "tp": 16}, WORK, "nodes more than one"),
-        ({"gpu": "mi355x"}, WORK, "GPU mi355x"),
+        ({"gpu": "mi325x"}, WORK, "GPU mi325x"),
         ({"model": "kimi-k2", "weights": "nvfp4", "engine": "vllm"}, WORK, ""),
         ({"model": "qwen3-235b-a22b"}, WORK, "model qwen3-235b-a22b"),
         ({"engine": "sglang", "version": "nightly"}, WORK, "engine sglang nightly"),

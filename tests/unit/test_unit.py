@@ -184,9 +184,9 @@ def test_intervals_hold_the_value_and_keep_the_floor(quantity):
 
 
 def test_a_prediction_says_what_was_never_calibrated():
-    found = Unit.of("deepseek-v3", "mi300x", tp=8, kv="fp8").predict("tpot", Workload(20_000, 100), 4)
+    found = Unit.of("deepseek-v3", "mi325x", tp=8, kv="fp8").predict("tpot", Workload(20_000, 100), 4)
     assert [line.split()[0] for line in found.outside] == ["GPU", "prompt"]
-    assert "mi300x" in str(found)
+    assert "mi325x" in str(found)
     old = Unit.of("opt-13b", "h100-sxm").predict("tpot", Workload(8000, 100), 4)
     assert "longer than the 2,048 that opt-13b was made for" in str(old)
     long = Unit.of("opt-13b", "a100-80gb").outside(Workload(100, 10, longest=3000), 1)

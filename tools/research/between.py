@@ -2,7 +2,8 @@
 
 A set-up is a generation of an engine, a model, a GPU and a precision. Those of the calibration hold what their
 intervals say wherever somebody else ran them; others need `another`, whatever their source. Points are those of sources
-that set no coefficient: silybench, our own run, `served_elsewhere`, and the rows of `served_halves` that choose.
+that set no coefficient: silybench, our own run, `served_elsewhere`, and rows of `served_halves` that choose and were
+not fitted.
 
     python tools/research/between.py
 """
@@ -47,13 +48,15 @@ def points() -> pd.DataFrame:
     own = load("predicted_loops").frame.query("quantity == 'tpot'").assign(source="our own", **_OWN)
     others = served.external_results(LEVEL, served.like_ours, foreign=False)
     others = others.assign(measured=others["tpot_s"], predicted=others["tpot"])
+    frame = halves.choosing()
+    chosen = halves.fitted(frame)
     columns = ["source", *_NAMES, "measured", "predicted", "low", "high"]
     table = pd.concat(
-        [part[columns] for part in (tails, own, others, _nights(halves.predicted(halves.choosing(), LEVEL)))]
+        [part[columns] for part in (tails, own, others, _nights(halves.predicted(frame[~chosen], LEVEL)))]
     )
     at = [_set_up(row) for row in table[_NAMES].to_dict("records")]
     known = load("served").frame.query("use == 'calibration'").fillna({"version": ""})
-    fitted = {_set_up(row) for row in known[_NAMES].to_dict("records")}
+    fitted = {_set_up(row) for row in pd.concat([known[_NAMES], frame.loc[chosen, _NAMES]]).to_dict("records")}
     logs = {name: np.log(table[name] / table["predicted"]) for name in ("measured", "low", "high")}
     told = pd.DataFrame({"source": table["source"], "off": logs["measured"], "down": -logs["low"], "up": logs["high"]})
     return told.assign(set_up=[" ".join(one) for one in at], served=[one in fitted for one in at]).reset_index(

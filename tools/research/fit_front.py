@@ -4,8 +4,10 @@ Adds to data/served_left_out.csv how far TTFT is off for groups whose engine on 
 
     python tools/research/fit_front.py
 
-Run it after `fit_served.py`: points are played with the coefficients that ship. The spread is what means then err by on
-the choosing part of the validation rows; of kinds of models that it lacks, where an engine on a GPU is left out.
+Of `served_halves` those count, too, that set coefficients, of engines in the catalogue; a median is fitted by the
+played one. Run it after `fit_served.py`: points are played with the coefficients that ship. The spread is what means
+then err by on the choosing part of the validation rows; of kinds of models that it lacks, where an engine on a GPU is
+left out.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ import argparse
 from pathlib import Path
 
 import from_first_tokens as first
+import halves
 import numpy as np
 import pandas as pd
 import served
 from tables import write
+
+from inference_math.unit.coefficients import ENGINES
 
 
 def main() -> None:
@@ -25,7 +30,12 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    known = first.grid(list(served.loops(served.points("calibration").query("left_out == ''"))))
+    own = [loop for loop in halves.closed() if loop.rows["engine"].iloc[0] in ENGINES]
+    parts = (
+        first.grid(list(served.loops(served.points("calibration").query("left_out == ''")))),
+        first.grid(own, halves.first_tokens),
+    )
+    known = pd.concat(parts, ignore_index=True)
     found = first.fit(known)
     apart = first.left_out(known)
     rows = served.points("validation").query("left_out != 'queue' and drafts != 'unknown' and part == 'choose'")

@@ -2,8 +2,12 @@
 
     python tools/research/fit_served.py
 
+And from those of `served_halves` that choose and are closed loops. An engine that the catalogue lacks (ATOM) has levels
+of its own in the fit, so that what is left says how its GPU differs; these do not ship.
+
 The spread is what predictions err by where nothing was fitted: for an engine on a GPU on which none of its rows was,
-each pair of an engine and a GPU left out once; and for ML.ENERGY's mixtures, a source of which no row is.
+each pair of an engine and a GPU left out once, of GPUs whose kernels were measured; and for ML.ENERGY's mixtures, a
+source of which no row is.
 """
 
 from __future__ import annotations
@@ -13,12 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import from_served
+import halves
 import pandas as pd
 import served
 from tables import write
 
+from inference_math.catalogue import GPUS
 from inference_math.unit import Unit
-from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET
+from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, ENGINES
 from inference_math.unit.mixing import FACTORS
 from inference_math.unit.nearest import TOGETHER, standpoint
 from inference_math.unit.nearest import served as composed
@@ -32,15 +38,16 @@ def main() -> None:
     arguments.add_argument("--levels", action="store_true", help="the levels alone, a third of the time")
     options = arguments.parse_args()
     points = served.points("calibration").query("left_out == ''")
-    loops = from_served.loops_of(list(served.loops(points, DATASHEET)))
-    sound = ~served.slowed(points)
-    found = from_served.fit(within(loops, sound))
+    points = points.assign(slowed=served.slowed(points))
+    loops = [*from_served.loops_of(list(served.loops(points, DATASHEET))), *halves.closed()]
+    found = from_served.fit(sound(loops))
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
     write(pd.DataFrame(found.levels["together"], columns=TOGETHER), options.out / "served_together.csv")
     if options.levels:
         return
-    apart = pd.concat([left_out(loops, sound, found), other_source(found.levels)], ignore_index=True)
-    rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart).items()]
+    apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
+    measured = [GPUS[name].generation in from_served.MEASURED for name in apart["gpu"]]
+    rows = [{"kind": kind, "spread": width} for kind, width in from_served.spreads(apart[measured]).items()]
     write(pd.DataFrame(rows), options.out / "served_spread.csv", "spread")
     errors = {name: (apart[name] / apart[f"{name}_s"] - 1).abs() for name in ("e2e", "tpot")}
     groups = apart[apart["use"] == "calibration"].assign(**errors).groupby(served.GROUP)
@@ -52,30 +59,32 @@ def main() -> None:
 
 
 def table(levels: Levels) -> pd.DataFrame:
-    """Return the levels as rows."""
+    """Return the levels as rows, but those of engines that the catalogue lacks."""
+    known = [name for name in levels["centre"] if name.split("-")[0] in ENGINES]
     told = {"centre": levels["centre"], **levels["moves"], "seen": {"": levels["seen"]}, "unseen": levels["unseen"]}
     rows = [
         {"factor": factor, "level": level, **told[factor][level]}
         for factor in ("centre", *FACTORS, "seen", "unseen")
         for level in told[factor]
+        if factor not in ("centre", "engine", "model") or level.split("/")[0] in known
     ]
     return pd.DataFrame(rows)[["factor", "level", *COEFFICIENTS]]
 
 
-def within(loops: list[served.Loop], kept: pd.Series[bool]) -> list[served.Loop]:
-    """Return the loops with those rows alone that are to be kept."""
-    rows = [loop.rows[kept[loop.rows.index]] for loop in loops]
+def sound(loops: list[served.Loop]) -> list[served.Loop]:
+    """Return the loops without rows that something held up; see `served.slowed`."""
+    rows = [loop.rows[~loop.rows["slowed"]] for loop in loops]
     return [replace(loop, rows=own) for loop, own in zip(loops, rows, strict=True) if len(own)]
 
 
-def left_out(loops: list[served.Loop], sound: pd.Series[bool], found: from_served.Fit) -> pd.DataFrame:
+def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
     """Return all rows with what is predicted for them by a fit, to `sound` ones, without their engine on their GPU."""
     tables = []
-    pairs = sorted({(loop.unit.engine, loop.unit.gpu.name) for loop in loops})
-    for pair in pairs:
-        apart = [(loop.unit.engine, loop.unit.gpu.name) == pair for loop in loops]
+    each = [(str(loop.rows["engine"].iloc[0]), loop.unit.gpu.name) for loop in loops]
+    for pair in sorted(set(each)):
+        apart = [own == pair for own in each]
         others = [loop for loop, left in zip(loops, apart, strict=True) if not left]
-        levels = from_served.fit(within(others, sound), found, most=20).levels
+        levels = from_served.fit(sound(others), found, most=20).levels
         tables += [predicted(loop, levels) for loop, left in zip(loops, apart, strict=True) if left]
     return pd.concat(tables, ignore_index=True)
 

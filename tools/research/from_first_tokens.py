@@ -8,7 +8,7 @@ model has the widest: the choosing part of the validation rows prefers that to o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from inference_math.unit.mixing import FRONTS as FACTORS
 __all__ = [
     "FRONTS",
     "WIDTHS",
+    "as_run",
     "columns_of",
     "fit",
     "grid",
@@ -42,13 +43,18 @@ CENTRE = 0.05  # seconds, where the base begins
 NOISE = 0.12  # of the logarithm of a mean TTFT
 
 
-def grid(loops: Sequence[Loop]) -> pd.DataFrame:
-    """Return the rows of loops with their levels and, for each of `FRONTS`, the played TTFT in seconds."""
+def as_run(loop: Loop, front: float) -> pd.Series[float]:
+    """Return the mean TTFT of each row of a loop, played as its recipe says with such a front, in seconds."""
+    return played(loop.rows, loop.unit, loop.work, front)["ttft"]
+
+
+def grid(loops: Sequence[Loop], play: Callable[[Loop, float], pd.Series[float]] = as_run) -> pd.DataFrame:
+    """Return the rows of loops with their levels and, for each of `FRONTS`, the TTFT in seconds by `play`."""
     tables = []
     for loop in loops:
         unit, version = loop.unit, str(loop.rows["version"].iloc[0])
         told = levels_of_front(unit.model, unit.gpu, unit.engine, version)
-        times = {f"at {front}": played(loop.rows, unit, loop.work, front)["ttft"] for front in FRONTS}
+        times = {f"at {front}": play(loop, front) for front in FRONTS}
         tables.append(loop.rows.assign(**{f"level: {name}": level for name, level in told.items()}, **times))
     return pd.concat(tables).sort_index()
 

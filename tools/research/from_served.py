@@ -24,16 +24,29 @@ from scipy.optimize import least_squares
 from served import GROUP, Loop
 
 from inference_math import theory
+from inference_math.catalogue import GPUS
 from inference_math.evidence.checks import Numbers
-from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration
-from inference_math.unit.kernels import kernels
+from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, SHARES, Calibration
+from inference_math.unit.kernels import TABLED, kernels
 from inference_math.unit.mean import mean_seen
 from inference_math.unit.mixing import FACTORS, MOST, kernel_values
 from inference_math.unit.nearest import TOGETHER, standpoint
 from inference_math.unit.steps import parts, spans_of, unit_terms
 from inference_math.unit.types import CoefficientValues, Levels
 
-__all__ = ["BETWEEN", "CENTRES", "NINE_TENTHS", "Asked", "Fit", "centre", "fit", "held", "loops_of", "spreads"]
+__all__ = [
+    "BETWEEN",
+    "CENTRES",
+    "MEASURED",
+    "NINE_TENTHS",
+    "Asked",
+    "Fit",
+    "centre",
+    "fit",
+    "held",
+    "loops_of",
+    "spreads",
+]
 
 # Where kernels tell nothing: what coefficients start from.
 CENTRES = {"fp4": 0.4, "attention": 0.6, "decode_attention": 0.8, "experts": 0.8, "grouped": 0.7, "kv": 0.8}
@@ -57,6 +70,10 @@ BETWEEN["engine"] |= {"layer": 0.4, "per_sequence_overhead": 0.4}
 BETWEEN["kind"] |= {"layer": 0.4, "per_sequence_overhead": 0.3}
 BETWEEN["model"] = dict.fromkeys(COEFFICIENTS, 0.0) | {"layer": 0.4, "per_sequence_overhead": 0.3}
 BETWEEN["model"] |= {"grouped": 0.4, "expert_imbalance": 0.4}
+# Of a generation of GPUs whose kernels nobody measured they are another's, launches too: thrice as far, and a layer.
+MEASURED = {GPUS[name].generation for name in TABLED}
+BARE = dict.fromkeys(COEFFICIENTS, 0.0) | {name: 3 * width for name, width in _KERNELS.items()}
+BARE |= {"layer": 1.0, "per_sequence_overhead": 0.4}
 NOISE = 0.08  # of the logarithm of a time
 FREEDOM = 4.0  # of Student's t
 TPOT = 0.5  # weight of a TPOT beside its e2e, of which it is most
@@ -86,6 +103,9 @@ class Asked:
         version, layout = str(rows["version"].iloc[0]), unit.tp * unit.dp
         at = standpoint(unit.model, unit.gpu, unit.weights, unit.engine, version, kv=unit.kv, together=layout)
         self.levels, self.engine = at["levels"], at["levels"]["engine"]
+        if (foreign := str(rows["engine"].iloc[0])) not in ENGINES:  # not in the catalogue: its unit is another's
+            self.levels = self.levels | {"engine": foreign, "model": f"{foreign}/{unit.model.name}"}
+            self.engine = foreign
         base = kernel_values(kernels(), centre(self.engine), at)
         self.launch = base["launch"]
         self.start = np.log([base[name] for name in COEFFICIENTS])
@@ -146,7 +166,7 @@ class _Problem:
     def __init__(self, asked: Sequence[Asked], names: Sequence[tuple[str, str]]) -> None:
         self.asked, self.names = asked, names
         self.places = {pair: row + 1 for row, pair in enumerate(names)}
-        widths = [[BETWEEN[factor][name] for name in COEFFICIENTS] for factor, _ in names]
+        widths = [[between(factor, level)[name] for name in COEFFICIENTS] for factor, level in names]
         self.scale = np.array([[SURE[name] for name in COEFFICIENTS], *widths])  # of each fitted number
         self.rows = [[0, *(self.places[pair] for pair in one.levels.items() if pair in self.places)] for one in asked]
 
@@ -203,12 +223,18 @@ class _Problem:
         }
 
 
+def between(factor: str, level: str) -> CoefficientValues:
+    """Return how far a level of a factor may be from others: that of kernels nobody measured further."""
+    return BARE if factor == "generation" and level not in MEASURED else BETWEEN[factor]
+
+
 def centre(engine: str) -> CoefficientValues:
     """Return what an engine's coefficients start from where its kernels were not measured.
 
     Those of its operators on the H100, where these tell them.
     """
-    told = Calibration.zero_shot(engine.split("-")[0]).coefficients
+    name = engine.split("-")[0]
+    told = Calibration.zero_shot(name if name in ENGINES else ENGINES[0]).coefficients
     known = {name: min(getattr(told, name), 0.98) for name in ("memory", "bf16", "fp8")}
     return {name: (known | CENTRES)[name] for name in COEFFICIENTS}
 

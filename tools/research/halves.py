@@ -2,6 +2,8 @@
 
     python tools/research/halves.py
 
+Those that are closed loops set coefficients with the calibration rows of `served`, too: `fitted` says which.
+
 What a row was told stands in the row, or in its recipe (InferenceX); what nobody told is the engine's default. Times
 are compared in the statistic that the source has: means, else medians.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,7 @@ import recipes
 from derive_halves import names_of
 from plays import Cold
 from recipes import EACH, SPAN, Recipe, ServedRow, recipe_of, unit_of
-from served import like_ours
+from served import Loop, like_ours
 
 from inference_math.catalogue import GPUS
 from inference_math.catalogue.engines import engine, usual_limits
@@ -30,7 +33,7 @@ from inference_math.unit.coefficients import ENGINES
 from inference_math.workload import RandomLengths, Workload
 from inference_math_planner.fleets.benchmarks import habits_of
 
-__all__ = ["SAME", "choosing", "predicted", "score"]
+__all__ = ["SAME", "choosing", "closed", "first_tokens", "fitted", "predicted", "score"]
 
 SPANS = {"equal": 0.0, "0 to 1": 0.999, "0.8 to 1": SPAN}
 _DRAFTED = 3  # tokens, where nobody says how many: what recipes of MTP ask for
@@ -38,6 +41,10 @@ _HELD = 256  # requests of DeepSeek-V4 that SGLang holds untold, by its later co
 _FEW = 2  # requests of each user, where nobody says how many: the cookbook's habit, of ten at least
 SAME = ["gpu", "model", "weights", "engine", "tp", "dp", "ep", "drafts", "drafted", "lengths", "n_in", "n_out", "users"]
 SAME += ["requests", "budget", "seqs", "memory", "kv", "version", "cold"]  # what a play hangs on
+_OF = ["model", "gpu", "engine"]
+_LOOP = [name for name in SAME if name not in ("users", "requests")]
+_POINTS = 3  # of a group, from which on it sets coefficients
+_LOOPS = 5  # requests of each user, from which on a run is a closed loop; with fewer much of it is the opening burst
 
 
 def choosing() -> pd.DataFrame:
@@ -61,6 +68,56 @@ def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:
         row = rows.iloc[0].to_dict()
         tables.append(pd.DataFrame([_predicted(row, level)] * len(rows), rows.index))
     return frame.join(pd.concat(tables))
+
+
+def fitted(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Return which rows set coefficients: those that a law of closed loops can take, of groups of `_POINTS` or more.
+
+    Without drafts, `_LOOPS` requests of each user or more, none of whom waits for a place, equal lengths or nearly so.
+    Not those of a model on a GPU under an engine of which `served` sets rows aside: scores of these stay those of what
+    nobody fitted. Which rows these are hangs on no time, measured or predicted.
+    """
+    usual = (_FEW * frame["users"]).clip(lower=EACH).astype(float)
+    sent = frame["requests"].astype(float).fillna(usual).clip(lower=frame["users"])
+    found = (frame["drafts"] == "none") & frame["lengths"].isin(["equal", "0.8 to 1"])
+    found &= (sent >= _LOOPS * frame["users"]) & ~frame[_OF].agg(" ".join, axis=1).isin(_set_aside())
+    for _, rows in frame[found].groupby(_LOOP, dropna=False):
+        found[rows.index] = rows["users"] <= told_of(rows.iloc[0].to_dict()).places
+    return found & (found.groupby(frame["group"]).transform("sum") >= _POINTS)
+
+
+@lru_cache(maxsize=1)
+def _set_aside() -> set[str]:
+    aside = load("served").frame.query("use == 'validation'")
+    return set(aside[_OF].agg(" ".join, axis=1))
+
+
+def closed() -> list[Loop]:
+    """Return the rows that are `fitted`, grouped to loops as `served.loops` does, nights of one set-up as their middle.
+
+    Medians, where there are no means, count as such: in plays of these rows both differ by less than a twentieth.
+    """
+    frame, found = choosing(), []
+    for _, rows in frame[fitted(frame)].groupby(_LOOP, dropna=False):
+        told = told_of(rows.iloc[0].to_dict())
+        found.append(Loop(replace(told.unit, synchronized_arrivals=True), told.work, _middle(rows)))
+    return found
+
+
+def _middle(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return each number of users once, with `ttft_s`, `tpot_s` and `e2e_s`; `middle`: whether these are medians."""
+    times = {f"{name}_s": np.log(rows[f"{name}_s"].fillna(rows[f"{name}_p50_s"])) for name in ("ttft", "tpot")}
+    nights = rows.assign(middle=rows["tpot_s"].isna(), **times).groupby("users")
+    found = nights.first().assign(**{name: np.exp(nights[name].mean()) for name in times}).reset_index()
+    e2e = found["ttft_s"] + (found["n_out"] - 1) * found["tpot_s"]
+    return found.assign(e2e_s=e2e, use="calibration", slowed=False)
+
+
+def first_tokens(loop: Loop, front: float) -> pd.Series[float]:
+    """Return the TTFT of each row of a loop of `closed`, played with such a front, in seconds."""
+    rows = loop.rows.to_dict("records")
+    times = [_one(ran(row, told_of(row), front=front).requests["ttft"], row["middle"]) for row in rows]
+    return pd.Series(times, loop.rows.index)
 
 
 @dataclass(frozen=True)
@@ -138,8 +195,11 @@ def _one(times: pd.Series[float], middle: bool) -> float:
     return float(times.median() if middle else times.mean())
 
 
-def ran(row: ServedRow, told: Told, seed: int = 1) -> Run:
-    """Return a row's benchmark, played; each group of attention has prompts of its own, and a part of the budget."""
+def ran(row: ServedRow, told: Told, seed: int = 1, front: float | None = None) -> Run:
+    """Return a row's benchmark, played; each group of attention has prompts of its own, and a part of the budget.
+
+    With the seconds of a `front`; None: those of its unit.
+    """
     users = int(row["users"])
     unsaid = max(EACH, _FEW * users)
     work = told.work
@@ -150,7 +210,7 @@ def ran(row: ServedRow, told: Told, seed: int = 1) -> Run:
     return benchmark(
         source, Cold(steps, told.recipe.cold) if told.recipe.cold else steps, concurrency=users,
         requests=int(max(users, _given(row["requests"], unsaid))), scheduler=scheduler,
-        front=told.unit.front.seconds, seed=seed,
+        front=told.unit.front.seconds if front is None else front, seed=seed,
     )  # fmt: skip
 
 
@@ -175,8 +235,9 @@ def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def main() -> None:
     """Print how far predictions are off, by group and by source."""
-    table = predicted(choosing())
-    for by in (["group", "drafts"], ["source"]):
+    frame = choosing()
+    table = predicted(frame.assign(fitted=fitted(frame)))
+    for by in (["group", "drafts", "fitted"], ["source", "fitted"]):
         print(score(table, by).round(3).to_string(index=False))
 
 

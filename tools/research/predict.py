@@ -18,16 +18,19 @@ from typing import Any
 
 import accuracy
 import arrivals
+import halves
 import pandas as pd
 import scores
 import served
 import splits
 import support
+from recipes import unit_of
 from scipy.optimize import brentq
 from tables import write
 
 from inference_math.evidence import load
 from inference_math.unit import Unit
+from inference_math.unit.coefficients import ENGINES
 from inference_math.unit.front import front_of
 from inference_math_planner import calibrate
 
@@ -159,10 +162,12 @@ def repeats() -> pd.DataFrame:
 
 
 def fronts() -> pd.DataFrame:
-    """Return the front of requests by model, GPU and engine of the calibration rows of `served`, and of how many."""
+    """Return the front of requests by model, GPU and engine of the rows that were fitted, and of how many."""
     rows = []
-    for (model, gpu, engine), part in served.points("calibration").query("left_out == ''").groupby(served.GROUP[:3]):
-        unit, version = next(served.loops(part)).unit, str(part["version"].iloc[-1])
+    ours = [loop.rows for loop in halves.closed() if loop.rows["engine"].iloc[0] in ENGINES]
+    known = pd.concat([served.points("calibration").query("left_out == ''"), *ours], ignore_index=True)
+    for (model, gpu, engine), part in known.groupby(served.GROUP[:3]):
+        unit, version = unit_of(part.iloc[0]), str(part["version"].iloc[-1])
         seconds = front_of(unit.model, unit.gpu, str(engine), version).seconds
         rows.append(
             {"model": model, "gpu": gpu, "engine": engine, "version": version, "points": len(part), "front": seconds}

@@ -22,6 +22,7 @@ from inference_math.unit.types import CoefficientValues, ComparisonError, ErrorR
 __all__ = [
     "SERVED_SCOPE",
     "TOGETHER",
+    "TOGETHER_SCOPE",
     "alike",
     "as_dated",
     "engine_generation",
@@ -164,7 +165,7 @@ def served(found: Levels, at: Standpoint) -> Calibration:
     spread = found["spread"].get(given["kind"], 0.0)
     values = Coefficients(**mixed["values"])
     precisions = tuple(precisions_known(found, given))
-    scope = scored_too(SERVED_SCOPE) | ({"weights": precisions} if precisions else {})
+    scope = scored_too(SERVED_SCOPE) | (TOGETHER_SCOPE | {"weights": precisions} if precisions else {})
     return Calibration("served", values, np.diag(widths**2), spread, scope)
 
 
@@ -232,3 +233,5 @@ SERVED_SCOPE: dict[str, tuple[object, ...]] = {
     "n_out": (1, 8_192),
     "concurrency": (1, 1024),
 }
+# Where a kind of model was served on a generation: with GPUs of which no kernel was measured, served points alone tell.
+TOGETHER_SCOPE: dict[str, tuple[object, ...]] = {"gpu": (*SERVED_SCOPE["gpu"], "mi300x", "mi355x")}

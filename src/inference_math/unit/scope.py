@@ -16,8 +16,8 @@ from __future__ import annotations
 from inference_math.unit.types import ErrorRow, Part, Scope, Stand
 
 __all__ = [
-    "CALIBRATED",
     "FEW_HELD",
+    "KERNELS_BY",
     "crowding",
     "few_of",
     "foreign",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 FEW_HELD = 0.75  # of some points: an interval that held fewer is not printed as nine in ten
-CALIBRATED = "NVIDIA"  # whose GPUs' points set the coefficients that ship
+KERNELS_BY = "NVIDIA"  # whose GPUs' kernels were measured; of others served points alone tell
 
 
 def missing(scope: Scope, inputs: Scope) -> list[str]:
@@ -118,11 +118,11 @@ def foreign(scope: Scope, inputs: Scope) -> bool:
 def own_rows(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return the scored points that tell how wide a unit's intervals must be: of its model on its GPU and engine.
 
-    Those in its precision, where there are some. GPUs of a maker of which no point set a coefficient have no kernels of
-    their own either: there the points of any model on that generation tell, under any engine.
+    Those in its precision, where there are some. GPUs of a maker of which no kernel was measured have those of others:
+    there the points of any model on that generation tell, under any engine.
     """
     told = [row for row in rows if row["drafts"] == "none" and row["inside"] >= 0]
-    if at["maker"] != CALIBRATED:
+    if at["maker"] != KERNELS_BY:
         return [row for row in told if row["generation"] == at["generation"]]
     own = [row for row in told if row["model"] == at["model"] and row["gpu"] == at["gpu"]]
     own = [row for row in own if row["engine"] == at["engine"]]

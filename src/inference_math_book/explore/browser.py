@@ -28,7 +28,7 @@ from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals, scored_too
 from inference_math.unit.front import handover, moves
 from inference_math.unit.kernels import kernels
-from inference_math.unit.nearest import SERVED_SCOPE, known_comparisons, known_errors, levels
+from inference_math.unit.nearest import SERVED_SCOPE, TOGETHER_SCOPE, known_comparisons, known_errors, levels
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
@@ -282,7 +282,11 @@ def data() -> dict[str, Any]:
         "pictures": pictures(),
         "printed": PRINTED,
         "sentences": sentences(),
-        "scopes": {"operators": scored_too(ZERO_SHOT_SCOPE), "served": scored_too(SERVED_SCOPE)},
+        "scopes": {
+            "operators": scored_too(ZERO_SHOT_SCOPE),
+            "served": scored_too(SERVED_SCOPE),
+            "together": TOGETHER_SCOPE,
+        },
         "widths": evidence.load("widths").frame.set_index("name")["width"].to_dict(),
         "links": {
             name: {"title": one.title, "bw": one.bw or 0, "measured": one.measured} for name, one in links().items()

@@ -14,18 +14,18 @@ from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
-from inference_math.unit.scope import CALIBRATED, few_of, lacking, set_up_of, set_ups_of
+from inference_math.unit.scope import KERNELS_BY, few_of, lacking, set_up_of, set_ups_of
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
 from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
 
 __all__ = [
-    "CALIBRATED", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
+    "KERNELS_BY", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
     "excess", "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
     "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
     "store_moves", "to_choose", "trusted", "widened",
 ]  # fmt: skip
 
-GUESSED = "a guess: none of this maker is calibrated"
+GUESSED = "a guess: no kernel of this maker was measured"
 OPERATED = "h100-sxm"  # whose operators were measured one by one
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
@@ -404,14 +404,14 @@ def standing_of(
     which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `types.About`, which
     have each group that was fitted.
     """
-    if maker != CALIBRATED:
+    own = [row for row in rows if row["source"] == LEFT_OUT and row["gpu"] == gpu and row["kind"] == kind]
+    fitted = [row for row in own if row["engine"] == engine and row["weights"] == weights]
+    if maker != KERNELS_BY and not (mode == "served" and len(fitted) > 0):
         return GUESSED
     if mode == "operators":
         return "measured" if gpu == OPERATED else "scaled"
     if mode != "served":
         return "scaled" if "gpu" in unseen else "calibrated"
-    own = [row for row in rows if row["source"] == LEFT_OUT and row["gpu"] == gpu and row["kind"] == kind]
-    fitted = [row for row in own if row["engine"] == engine and row["weights"] == weights]
-    if like != gpu:
-        return "scaled"
-    return "calibrated" if len(fitted) > 0 else "measured"
+    if len(fitted) > 0:
+        return "calibrated"
+    return "scaled" if like != gpu else "measured"

@@ -91,7 +91,8 @@ def test_the_order_of_gpus(costs, order):
         ("served", [], {"engine": "sglang"}, "measured"), ("served", [], {"kind": "MLA"}, "measured"),
         ("served", ["gpu"], {"gpu": "l40s"}, "scaled"), ("operators", [], {"gpu": "h100-sxm"}, "measured"),
         ("operators", [], {}, "scaled"), ("profile", [], {}, "calibrated"), ("profile", ["gpu"], {}, "scaled"),
-        ("served", [], {"maker": "AMD"}, GUESSED),
+        ("served", [], {"maker": "AMD"}, "calibrated"), ("served", [], {"maker": "AMD", "kind": "MLA"}, GUESSED),
+        ("operators", [], {"maker": "AMD"}, GUESSED),
     ],
 )  # fmt: skip
 def test_what_a_row_stands_on(mode, unseen, changed, said):
