@@ -64,8 +64,11 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
     assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
-    assert recipe_of(deep | {"dp": 8}).habits.wait_steps == 60
-    assert recipe_of(deep | {"dp": 8, "drafts": "mtp"}).habits.wait_tokens == 2 * 64 + 0.85 * 8 * 1024
+    for drafts in ("none", "mtp"):
+        spread = recipe_of(deep | {"dp": 8, "drafts": drafts})
+        assert spread.habits == Habits(whole=True, wait_steps=60, balanced=True)
+        assert spread.scheduler(10, 8).ranks == 8
+    assert recipe_of(deep).scheduler(10, 8).ranks == 1  # nobody waits for another group
     assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
 
 
@@ -80,9 +83,38 @@ def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
     assert recipe_of(glm | {"drafts": "mtp"}).drafts == 3
     assert (recipe_of(hybrid).kv, recipe_of(hybrid | {"weights": "bf16"}).kv) == ("fp8", "bf16")
     assert recipe_of(hybrid | {"gpu": "h200-sxm"}).habits.looks == 1
-    for tp in (4, 8):  # AMD's scripts have no interval
-        assert recipe_of(deep | {"gpu": "mi355x", "tp": tp}).habits == Habits(alone=True, looks=1)
     assert recipe_of(deep | {"tp": 4}).habits.looks == 10
+
+
+@pytest.mark.parametrize(
+    ("gpu", "weights", "date", "kv", "budget"),
+    [
+        ("mi300x", "fp8", "2025-12-10", "bf16", 196_608),
+        ("mi300x", "fp8", "2026-05-18", "fp8", 131_072),
+        ("mi355x", "fp8", "2026-02-01", "bf16", 196_608),
+        ("mi355x", "fp8", "2026-04-01", "fp8", 196_608),
+        ("mi355x", "nvfp4", "2026-02-01", "fp8", 196_608),
+    ],
+)
+def test_sglang_on_amd_takes_nearly_all_prompts_at_once(gpu, weights, date, kv, budget):
+    deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": gpu, "weights": weights, "date": date, "users": 64}
+    for tp in (4, 8):
+        found = recipe_of(deep | {"tp": tp})
+        assert (found.habits, found.kv, found.budget, found.drafts) == (Habits(alone=True), kv, budget, 0)
+    assert recipe_of(deep | {"drafts": "mtp"}).drafts == 3
+    long = recipe_of(deep | {"n_in": 7373.0, "n_out": 921.6})
+    assert long.budget == (32_768 if weights == "nvfp4" else budget)
+    pool = recipe_of(deep | {"prefill_workers": 1, "drafts": "mtp"})
+    assert (pool.kv, pool.drafts, pool.budget) == ("fp8", 2, 262_144 if weights == "fp8" else 16_384)
+    assert recipe_of(deep | {"prefill_workers": 1, "drafts": "mtp", "dp": 8}).drafts == 1
+
+
+def test_atom_computes_prompts_by_themselves_and_drafted_one_token_at_first():
+    deep = ROW | {"engine": "atom", "model": "deepseek-v3", "gpu": "mi355x", "drafts": "mtp", "date": "2026-02-11"}
+    found = recipe_of(deep)
+    assert (found.habits, found.kv, found.budget) == (Habits(whole=True, alone=True), "fp8", 16_384)
+    assert [recipe_of(deep | {"date": date}).drafts for date in ("2026-02-25", "2026-05-01")] == [1, 3]
+    assert recipe_of(deep | {"drafts": "none"}).drafts == 0
 
 
 def test_every_row_has_a_recipe_that_runs():

@@ -65,7 +65,7 @@ def test_looks_begin_anew_after_a_step_with_prompts():
     habits=st.builds(
         Habits, st.booleans(), st.booleans(), st.integers(0, 12), st.sampled_from([50.0, 300.0, np.inf]),
         looks=st.integers(1, 7), every=st.just(1) | st.integers(2, 9), guard=st.booleans(), since=st.booleans(),
-        ahead=st.booleans(),
+        ahead=st.booleans(), balanced=st.booleans(),
     ),
     ranks=st.just(1) | st.integers(2, 6), users=st.integers(1, 12), seed=st.integers(0, 99),
 )  # fmt: skip
@@ -96,6 +96,7 @@ def test_habits_delay_and_lose_nothing(habits, ranks, users, seed):
         ({"wait_steps": -1}, ValueError, "wait_steps must be"),
         ({"wait_tokens": -1.0}, ValueError, "wait_tokens must be"),
         ({"looks": 0}, ValueError, "looks must be"),
+        ({"balanced": 1}, TypeError, "balanced must be True or False, not 1"),
     ],
 )
 def test_bad_habits_are_named(wrong, error, words):
@@ -204,6 +205,28 @@ def test_a_wave_of_equal_answers_takes_the_steps_of_vllm(asked):
     assert [tuple(row) for row in with_prompts.to_numpy().tolist()[:6]] == begun
     assert len(run.log) == steps
     assert run.requests.ttft.mean() == pytest.approx(ttft, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("later", "steps"),
+    [
+        # The first step takes 0.11 s, all others 0.0102.
+        ((0.05,), [0, 20]),  # one rank has none: at the end of a round
+        ((0.35,), [0, 40]),  # of the next one
+        ((0.15, 0.2), [0, 10]),  # the next step, as soon as both ranks have one
+        ((0.15, 0.16, 0.17), [0, 6, 26]),  # a round begins with them; the third waits for it to end
+    ],
+)
+def test_balanced_ranks_wait_until_each_has_a_prompt_or_a_round_ends(later, steps):
+    habits = Habits(whole=True, wait_steps=20, balanced=True)
+    trace = arriving(0.0, 0.0, *later, n_in=500, n_out=90)
+    log = replay(trace, COST, scheduler=Chunked(1010, habits=habits, ranks=2), log=True).log
+    assert np.flatnonzero(log.tokens > 0).tolist() == steps
+    # Alone, or with ranks of which one does not decode, nobody waits.
+    alone = replay(trace, COST, scheduler=Chunked(1010, habits=habits), log=True).log
+    one = replay(arriving(0.0, 0.05, n_out=90), COST, scheduler=Chunked(1010, habits=habits, ranks=2), log=True).log
+    assert alone.start[alone.tokens > 0].iloc[-1] < later[-1] + 0.12  # one step
+    assert np.flatnonzero(one.tokens > 0)[1] < 7
 
 
 def test_ranks_step_together_as_long_as_the_one_with_the_most_prompts_takes():

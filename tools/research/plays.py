@@ -54,7 +54,7 @@ def play(row: ServedRow, unit: Unit, work: Workload, front: float, seed: int = 1
     recipe, own = recipe_of(row), drafting(row, unit)
     cost: Any = Steps(own.near(work))
     steps = Cold(cost, recipe.cold) if recipe.cold else cost
-    run = ran(row, work, steps, recipe.scheduler(own.places(work)), front, seed)
+    run = ran(row, work, steps, recipe.scheduler(own.places(work), int(row["dp"])), front, seed)
     return [float(run.requests[name].mean()) for name in ("ttft", "tpot", "latency")]
 
 

@@ -106,7 +106,7 @@ def chances(both: pd.DataFrame) -> pd.DataFrame:
 def played(row: pd.Series, seed: int = 1) -> dict[str, float]:
     """Return what a point's benchmark is predicted to show: medians of TTFT and TPOT (s), output tokens per second."""
     work, unit = _work(row), _unit(row)
-    scheduler: Any = recipe_of(row).scheduler(unit.places(work))
+    scheduler: Any = recipe_of(row).scheduler(unit.places(work), int(row["dp"]))
     if row["prefill_workers"]:
         scheduler = _pools(row, unit, work)
     front = front_of(unit.model, unit.gpu, str(row["engine"]), "").seconds

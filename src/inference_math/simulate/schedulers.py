@@ -57,11 +57,15 @@ class Habits:
     ahead
         Whether a step is planned while the one before it runs (vLLM's async scheduling): it has nobody who came since
         that one began.
+    balanced
+        Prompts wait beside decodes until each rank has one, at longest to the end of a round of `wait_steps` steps, of
+        which one begins with each step that has prompts (TensorRT-LLM's ``enable_balance`` and ``timeout_iters`` of
+        attention data parallelism).
 
     Raises
     ------
     TypeError, ValueError
-        For a `whole`, `alone`, `guard`, `since` or `ahead` that is no bool, for counts that are none.
+        For a `whole`, `alone`, `guard`, `since`, `ahead` or `balanced` that is no bool, for counts that are none.
 
     Examples
     --------
@@ -86,9 +90,10 @@ class Habits:
     guard: bool = True
     since: bool = False
     ahead: bool = False
+    balanced: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("whole", "alone", "guard", "since", "ahead"):
+        for name in ("whole", "alone", "guard", "since", "ahead", "balanced"):
             as_bool(name, getattr(self, name))
         as_whole("wait_steps", self.wait_steps, 0)
         as_whole("looks", self.looks)

@@ -17,6 +17,7 @@ class Admission(TypedDict):
     guard: bool
     since: bool
     ahead: bool
+    balanced: bool
 
 
 class System(TypedDict):

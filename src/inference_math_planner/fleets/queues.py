@@ -68,6 +68,7 @@ AT_ONCE: Admission = {
     "guard": True,
     "since": False,
     "ahead": False,
+    "balanced": False,
 }
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
