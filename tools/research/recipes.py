@@ -120,30 +120,33 @@ def _trtllm(row: ServedRow) -> Recipe:
     """
     n_in, dp, users = _nominal(row["n_in"]), int(row["dp"]), int(row["users"])
     room: Any = {"memory": 0.9, "free": True}
+    whole = habits_of("trtllm")
     short = n_in == 1024 and _nominal(row["n_out"]) == 1024
     if row["model"] == "llama-3-70b":
-        waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
-        return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8", **room)
+        waiting = replace(whole, wait_steps=20, wait_tokens=0.9 * 16_384)
+        return Recipe(16_384, waiting if short and row["tp"] < 8 else whole, "fp8", **room)
     drafts = (1 if dp > 1 else 3) if row["model"] == "deepseek-v3" and row["drafts"] == "mtp" else 0
-    balanced = Habits(whole=True, wait_steps=60, balanced=True)
+    balanced = replace(whole, wait_steps=60, balanced=True)
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
-        return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
+        return Recipe(20_000 * dp, balanced if dp > 1 else whole, "fp8", **room)
     if row["model"] != "deepseek-v3":
         sixteen = row["weights"] in ("bf16", "mxfp4")
-        return Recipe(8192 * dp, Habits(whole=True), "bf16" if sixteen else "fp8", **room)
+        return Recipe(8192 * dp, whole, "bf16" if sixteen else "fp8", **room)
     batch = (1 + drafts) * (users // dp if drafts else users)
     tokens = -(-(batch + n_in + 64) // 64) * 64
     today = str(row["version"]).startswith(("1.2", "1.3"))
     if today and not drafts:
         tokens = max(tokens, 8192)
-    habits = balanced if dp > 1 else Habits(whole=True)
+    habits = balanced if dp > 1 else whole
     if today and not drafts and row["weights"] == "fp8" and short and users >= 64 and dp == 1:
-        habits = Habits(whole=True, wait_steps=40, wait_tokens=0.8 * tokens)
+        habits = replace(whole, wait_steps=40, wait_tokens=0.8 * tokens)
     return Recipe(tokens * dp, habits, "fp8", drafts, memory=0.8, free=True)
 
 
 def _sglang(row: ServedRow) -> Recipe:
     """A step computes prompts or decodes: no script asks for mixed chunks. Caches are in FP8 where a script says so.
+
+    With drafts no step is planned ahead: scripts set SGLANG_ENABLE_SPEC_V2, which would allow it, and do not export it.
 
     dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, glm5_fp8_b200@4eca3fe,
     glm5_fp4_b200@405c601, glm5_fp8_h200@0c82808, qwen3.5_bf16_b200@29d69fa, qwen3.5_fp8_b200@01fa35c,
@@ -171,7 +174,8 @@ def _sglang(row: ServedRow) -> Recipe:
             budget, looks = 16_384, 10 if gpu == "b300" else 1
     if drafting and model != "deepseek-v3":
         drafts = 3
-    return Recipe(budget * int(row["dp"]), Habits(alone=True, looks=looks), kv, drafts, cold, memory)
+    habits = Habits(alone=True, looks=looks, ahead=not drafting)
+    return Recipe(budget * int(row["dp"]), habits, kv, drafts, cold, memory)
 
 
 def _sglang_amd(row: ServedRow) -> Recipe:
@@ -195,7 +199,8 @@ def _sglang_amd(row: ServedRow) -> Recipe:
             budget = 32_768
         elif kv == "fp8" and not newest:
             budget = 131_072
-    return Recipe(budget * int(row["dp"]), Habits(alone=True), kv, drafts if drafting else 0, memory=0.8)
+    habits = Habits(alone=True, ahead=kv == "fp8" or not drafting)  # the script with FP8 exports SGLANG_ENABLE_SPEC_V2
+    return Recipe(budget * int(row["dp"]), habits, kv, drafts if drafting else 0, memory=0.8)
 
 
 def _atom(row: ServedRow) -> Recipe:
