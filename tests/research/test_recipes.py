@@ -19,9 +19,9 @@ ROW = {
 
 
 def test_a_batch_waits_where_its_recipe_says_so():
-    assert recipe_of(ROW).habits == Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
+    assert recipe_of(ROW).habits == Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384, ahead=True)
     for other in ({"tp": 8}, {"n_out": 7373.0}, {"n_in": 7373.0}):
-        assert recipe_of(ROW | other).habits == Habits(whole=True)
+        assert recipe_of(ROW | other).habits == Habits(whole=True, ahead=True)
     assert recipe_of(ROW).budget == 16_384
 
 
@@ -60,19 +60,23 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     assert recipe_of(deep | {"version": "1.1.0rc2.post2"}).budget == 1152  # 64 + 1,024 + 64, up to whole 64
     assert recipe_of(deep | {"version": "1.2.0rc6.post2", "weights": "nvfp4"}).budget == 8192
     assert recipe_of(deep | {"version": "1.2.0rc6.post2"}).habits == Habits(
-        whole=True, wait_steps=40, wait_tokens=0.8 * 8192
+        whole=True, wait_steps=40, wait_tokens=0.8 * 8192, ahead=True
     )
     drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
     assert (drafting.drafts, drafting.budget) == (3, 1344)  # four tokens a user
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
-    assert recipe_of(deep | {"dp": 8}).habits == Habits(whole=True, wait_steps=60, balanced=True)
+    for drafts in ("none", "mtp"):
+        spread = recipe_of(deep | {"dp": 8, "drafts": drafts})
+        assert spread.habits == Habits(whole=True, wait_steps=60, balanced=True, ahead=True)
+        assert spread.scheduler(10, 8).ranks == 8
     assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
 
 
 def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
     deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": "b200", "tp": 8, "version": "0.5.9"}
-    assert recipe_of(deep).habits == Habits(alone=True, looks=30)
-    assert recipe_of(deep | {"users": 8}).habits == Habits(alone=True, looks=10)
+    assert recipe_of(deep).habits == Habits(alone=True, looks=30, ahead=True)
+    assert not recipe_of(deep | {"drafts": "mtp"}).habits.ahead
+    assert recipe_of(deep | {"users": 8}).habits == Habits(alone=True, looks=10, ahead=True)
     assert (recipe_of(deep | {"drafts": "mtp"}).drafts, recipe_of(deep | {"weights": "nvfp4"}).cold) == (2, 0)
     assert recipe_of(deep | {"weights": "nvfp4", "version": ""}).cold == COLD
     glm, hybrid = deep | {"model": "glm-5"}, deep | {"model": "qwen3.5-397b-a17b"}
@@ -80,9 +84,39 @@ def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
     assert recipe_of(glm | {"drafts": "mtp"}).drafts == 3
     assert (recipe_of(hybrid).kv, recipe_of(hybrid | {"weights": "bf16"}).kv) == ("fp8", "bf16")
     assert recipe_of(hybrid | {"gpu": "h200-sxm"}).habits.looks == 1
-    for tp in (4, 8):  # AMD's scripts have no interval
-        assert recipe_of(deep | {"gpu": "mi355x", "tp": tp}).habits == Habits(alone=True, looks=1)
     assert recipe_of(deep | {"tp": 4}).habits.looks == 10
+
+
+@pytest.mark.parametrize(
+    ("gpu", "weights", "date", "kv", "budget"),
+    [
+        ("mi300x", "fp8", "2025-12-10", "bf16", 196_608),
+        ("mi300x", "fp8", "2026-05-18", "fp8", 131_072),
+        ("mi355x", "fp8", "2026-02-01", "bf16", 196_608),
+        ("mi355x", "fp8", "2026-04-01", "fp8", 196_608),
+        ("mi355x", "nvfp4", "2026-02-01", "fp8", 196_608),
+    ],
+)
+def test_sglang_on_amd_takes_nearly_all_prompts_at_once(gpu, weights, date, kv, budget):
+    deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": gpu, "weights": weights, "date": date, "users": 64}
+    for tp in (4, 8):
+        found = recipe_of(deep | {"tp": tp})
+        assert (found.habits, found.kv, found.budget, found.drafts) == (Habits(alone=True, ahead=True), kv, budget, 0)
+    drafting = recipe_of(deep | {"drafts": "mtp"})
+    assert (drafting.drafts, drafting.habits.ahead) == (3, kv == "fp8")
+    long = recipe_of(deep | {"n_in": 7373.0, "n_out": 921.6})
+    assert long.budget == (32_768 if weights == "nvfp4" else budget)
+    pool = recipe_of(deep | {"prefill_workers": 1, "drafts": "mtp"})
+    assert (pool.kv, pool.drafts, pool.budget) == ("fp8", 2, 262_144 if weights == "fp8" else 16_384)
+    assert recipe_of(deep | {"prefill_workers": 1, "drafts": "mtp", "dp": 8}).drafts == 1
+
+
+def test_atom_computes_prompts_by_themselves_and_drafted_one_token_at_first():
+    deep = ROW | {"engine": "atom", "model": "deepseek-v3", "gpu": "mi355x", "drafts": "mtp", "date": "2026-02-11"}
+    found = recipe_of(deep)
+    assert (found.habits, found.kv, found.budget) == (Habits(whole=True, alone=True), "fp8", 16_384)
+    assert [recipe_of(deep | {"date": date}).drafts for date in ("2026-02-25", "2026-05-01")] == [1, 3]
+    assert recipe_of(deep | {"drafts": "none"}).drafts == 0
 
 
 def test_every_row_has_a_recipe_that_runs():

@@ -97,6 +97,7 @@ def test_habits_delay_and_lose_nothing(habits, ranks, users, seed):
         ({"wait_steps": -1}, ValueError, "wait_steps must be"),
         ({"wait_tokens": -1.0}, ValueError, "wait_tokens must be"),
         ({"looks": 0}, ValueError, "looks must be"),
+        ({"balanced": 1}, TypeError, "balanced must be True or False, not 1"),
     ],
 )
 def test_bad_habits_are_named(wrong, error, words):
@@ -207,17 +208,6 @@ def test_a_wave_of_equal_answers_takes_the_steps_of_vllm(asked):
     assert run.requests.ttft.mean() == pytest.approx(ttft, abs=1e-4)
 
 
-def test_balanced_prompts_wait_until_each_rank_has_one_or_one_decodes_for_nobody():
-    trace = arriving(0.0, 0.0, 0.205, 0.255, 0.605, n_out=100)
-    at, log = prompts_at(Habits(wait_steps=12, balanced=True), trace, ranks=2)
-    plain, early = prompts_at(Habits(), trace, ranks=2)
-    assert at[0] == plain[0] == 0  # nobody decodes yet
-    # The third waits for the fourth, and the fifth, which stays alone, for as long as it may.
-    assert (len(at), len(plain)) == (3, 4)
-    assert 0.255 <= log.start[at[1]] < 0.28
-    assert log.start[at[2]] - early.start[plain[3]] == pytest.approx(12 * 0.0104, rel=0.1)
-
-
 def test_what_all_ranks_compute_together_takes_as_long_as_what_they_have():
     """The pace is asked for the fullest rank, and told which share of that is there: two prompts of eight on each."""
     unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
@@ -226,6 +216,28 @@ def test_what_all_ranks_compute_together_takes_as_long_as_what_they_have():
     assert even == pytest.approx(steps(64, 64e3, 8.0, 8000, 4e6))
     assert alone == pytest.approx(steps(64, 64e3, 1.0, 1000, 0.5e6))  # a prompt by itself keeps one group busy
     assert alone < even
+
+
+@pytest.mark.parametrize(
+    ("later", "steps"),
+    [
+        # The first step takes 0.11 s, all others 0.0102.
+        ((0.05,), [0, 20]),  # one rank has none: at the end of a round
+        ((0.35,), [0, 40]),  # of the next one
+        ((0.15, 0.2), [0, 10]),  # the next step, as soon as both ranks have one
+        ((0.15, 0.16, 0.17), [0, 6, 26]),  # a round begins with them; the third waits for it to end
+    ],
+)
+def test_balanced_ranks_wait_until_each_has_a_prompt_or_a_round_ends(later, steps):
+    habits = Habits(whole=True, wait_steps=20, balanced=True)
+    trace = arriving(0.0, 0.0, *later, n_in=500, n_out=90)
+    log = replay(trace, COST, scheduler=Chunked(1010, habits=habits, ranks=2), log=True).log
+    assert np.flatnonzero(log.tokens > 0).tolist() == steps
+    # Alone, or with ranks of which one does not decode, nobody waits.
+    alone = replay(trace, COST, scheduler=Chunked(1010, habits=habits), log=True).log
+    one = replay(arriving(0.0, 0.05, n_out=90), COST, scheduler=Chunked(1010, habits=habits, ranks=2), log=True).log
+    assert alone.start[alone.tokens > 0].iloc[-1] < later[-1] + 0.12  # one step
+    assert np.flatnonzero(one.tokens > 0)[1] < 7
 
 
 def test_ranks_step_together_as_long_as_the_one_with_the_most_prompts_takes():

@@ -132,8 +132,8 @@ class Told:
 
 def told_of(row: ServedRow) -> Told:
     """Return what a row says, and its recipe; the unit of an engine that no calibration knows is vLLM's."""
-    own = {"engine": ENGINES[0]} if (foreign := row["engine"] not in ENGINES) else {}
-    known = row["source"] == "InferenceX" and not foreign
+    own = {"engine": ENGINES[0]} if row["engine"] not in ENGINES else {}
+    known = row["source"] == "InferenceX"
     recipe = recipe_of(dict(row) | {"version": "" if row["cold"] else row["version"] or "0.5"}) if known else _said(row)
     unit = recipe.sized(unit_of(row, kv=recipe.kv, **own))
     if recipe.drafts:

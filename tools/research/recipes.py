@@ -124,49 +124,52 @@ def _trtllm(row: ServedRow) -> Recipe:
     """
     n_in, dp, users = _nominal(row["n_in"]), int(row["dp"]), int(row["users"])
     room: Any = {"memory": 0.9, "free": True}
+    whole = habits_of("trtllm")
     short = n_in == 1024 and _nominal(row["n_out"]) == 1024
     if row["model"] == "llama-3-70b":
-        waiting = Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384)
-        return Recipe(16_384, waiting if short and row["tp"] < 8 else Habits(whole=True), "fp8", **room)
+        waiting = replace(whole, wait_steps=20, wait_tokens=0.9 * 16_384)
+        return Recipe(16_384, waiting if short and row["tp"] < 8 else whole, "fp8", **room)
     drafts = (1 if dp > 1 else 3) if row["model"] == "deepseek-v3" and row["drafts"] == "mtp" else 0
-    balanced = Habits(whole=True, wait_steps=60, balanced=True)
+    balanced = replace(whole, wait_steps=60, balanced=True)
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
-        return Recipe(20_000 * dp, balanced if dp > 1 else Habits(whole=True), "fp8", **room)
+        return Recipe(20_000 * dp, balanced if dp > 1 else whole, "fp8", **room)
     if row["model"] != "deepseek-v3":
         sixteen = row["weights"] in ("bf16", "mxfp4")
-        return Recipe(8192 * dp, Habits(whole=True), "bf16" if sixteen else "fp8", **room)
+        return Recipe(8192 * dp, whole, "bf16" if sixteen else "fp8", **room)
     batch = (1 + drafts) * (users // dp if drafts else users)
     tokens = -(-(batch + n_in + 64) // 64) * 64
     today = str(row["version"]).startswith(("1.2", "1.3"))
     if today and not drafts:
         tokens = max(tokens, 8192)
-    habits = balanced if dp > 1 else Habits(whole=True)
+    habits = balanced if dp > 1 else whole
     if today and not drafts and row["weights"] == "fp8" and short and users >= 64 and dp == 1:
-        habits = Habits(whole=True, wait_steps=40, wait_tokens=0.8 * tokens)
+        habits = replace(whole, wait_steps=40, wait_tokens=0.8 * tokens)
     return Recipe(tokens * dp, habits, "fp8", drafts, memory=0.8, free=True)
 
 
 def _sglang(row: ServedRow) -> Recipe:
     """A step computes prompts or decodes: no script asks for mixed chunks. Caches are in FP8 where a script says so.
 
-    dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, dsr1_fp8_mi355x@285b662,
-    dsr1_fp8_mi355x_mtp@ba8d7d0, dsr1_fp4_mi355x@1fc5d73, glm5_fp8_b200@4eca3fe, glm5_fp4_b200@405c601,
-    glm5_fp8_h200@0c82808, qwen3.5_bf16_b200@29d69fa, qwen3.5_fp8_b200@01fa35c,
+    With drafts no step is planned ahead: scripts set SGLANG_ENABLE_SPEC_V2, which would allow it, and do not export it.
+
+    dsr1_fp8_b200@16ffb65, dsr1_fp8_b200_mtp@285b662, dsr1_fp4_b200@285b662, glm5_fp8_b200@4eca3fe,
+    glm5_fp4_b200@405c601, glm5_fp8_h200@0c82808, qwen3.5_bf16_b200@29d69fa, qwen3.5_fp8_b200@01fa35c,
     qwen3.5_fp4_b200@088fe66, qwen3.5_fp8_b300@5632483, qwen3.5_fp8_h200@2116fc4, and their twins on the B300.
     """
+    if row["model"] == "deepseek-v3" and row["gpu"].startswith("mi"):
+        return _sglang_amd(row)
     model, gpu, eight = row["model"], row["gpu"], row["weights"] == "fp8"
     often = 30 if row["users"] >= 16 else 10
     budget, looks, drafts, kv, cold, memory = 8192, 1, 0, "bf16", 0.0, MEMORY
     drafting = row["drafts"] == "mtp"
     if model == "deepseek-v3":
-        # No script of AMD's GPUs says how often to look: in each step.
-        kv, looks, budget = "fp8", 1 if gpu.startswith("mi") else often, 32_768 if eight and row["tp"] != 4 else 16_384
+        kv, looks, budget = "fp8", often, 32_768 if eight and row["tp"] != 4 else 16_384
         # The client of 2025 sent one prompt before the clock began, today's two for each user.
         cold = COLD if row["weights"] == "nvfp4" and row["version"] == "" else 0.0
         if drafting:
             budget, drafts = 16_384, 2
         elif eight and row["tp"] == 4:
-            budget, looks, memory = 8192, min(looks, 10), 0.95
+            budget, looks, memory = 8192, min(often, 10), 0.95
     elif model == "glm-5" and gpu != "h200-sxm":
         kv, budget, looks = "fp8", 32_768, 1 if eight else 10
     elif model == "qwen3.5-397b-a17b":
@@ -175,7 +178,45 @@ def _sglang(row: ServedRow) -> Recipe:
             budget, looks = 16_384, 10 if gpu == "b300" else 1
     if drafting and model != "deepseek-v3":
         drafts = 3
-    return Recipe(budget * int(row["dp"]), Habits(alone=True, looks=looks), kv, drafts, cold, memory)
+    habits = Habits(alone=True, looks=looks, ahead=not drafting)
+    return Recipe(budget * int(row["dp"]), habits, kv, drafts, cold, memory)
+
+
+def _sglang_amd(row: ServedRow) -> Recipe:
+    """DeepSeek on AMD's GPUs: nearly all prompts in one step, and no interval between looks for new requests.
+
+    dsr1_fp8_mi300x_slurm@2e46dba, dsr1_fp8_mi300x@285b662, dsr1_fp8_mi355x@1fc5d73 and @285b662,
+    dsr1_fp4_mi355x@1fc5d73, dsr1_fp8_mi355x_mtp@7a78682 and @ba8d7d0: three drafts, also by SGLang's choice where the
+    first says no number. When caches became FP8 is told by perf-changelog.yaml, pull requests 544 (MI300X, MI325X;
+    January 2026) and 865 (MI355X; March). Pools: multi_node/amd_utils/models.yaml@02d1804, env.sh beside it, and pull
+    request 674 for their drafts.
+    """
+    eight, newest, date = row["weights"] == "fp8", row["gpu"] == "mi355x", str(row.get("date", "today"))
+    spread, drafting = row["dp"] > 1, row["drafts"] == "mtp"
+    if row.get("prefill_workers", 0) > 0:
+        budget, kv, drafts = 262_144 if eight and not spread else 16_384, "fp8", 1 if spread else 2
+    else:
+        kv = "bf16" if eight and date < ("2026-03-05" if newest else "2026-01-20") else "fp8"
+        long = _nominal(row["n_in"]) == 8192 and row["users"] > 32
+        budget, drafts = 196_608, 3
+        if not eight and long:
+            budget = 32_768
+        elif kv == "fp8" and not newest:
+            budget = 131_072
+    habits = Habits(alone=True, ahead=kv == "fp8" or not drafting)  # the script with FP8 exports SGLANG_ENABLE_SPEC_V2
+    return Recipe(budget * int(row["dp"]), habits, kv, drafts if drafting else 0, memory=0.8)
+
+
+def _atom(row: ServedRow) -> Recipe:
+    """AMD's engine: a step computes prompts or decodes, whole prompts up to 16,384 tokens, caches in FP8.
+
+    dsr1_fp8_mi355x_atom@1fc5d73, dsr1_fp8_mi355x_atom_mtp@6da3382 and dsr1_fp4_mi355x_atom_mtp@bc11f9a, of February
+    2026, which name no number of drafts: one. Later ones, @14da3ee, say three. Defaults and scheduler:
+    github.com/ROCm/ATOM, atom/model_engine/arg_utils.py at 0027562 and scheduler.py.
+    """
+    few = str(row.get("date", "today")) < "2026-03"
+    drafts = (1 if few else 3) if row["drafts"] == "mtp" else 0
+    return Recipe(16_384 * int(row["dp"]), Habits(whole=True, alone=True), "fp8", drafts)
 
 
 def _nominal(mean: float) -> int:
@@ -183,4 +224,4 @@ def _nominal(mean: float) -> int:
     return round(mean / 0.9)
 
 
-_OF = {"vllm": _vllm, "trtllm": _trtllm, "sglang": _sglang}
+_OF = {"vllm": _vllm, "trtllm": _trtllm, "sglang": _sglang, "atom": _atom}

@@ -472,26 +472,27 @@ class Engine:
         for rank in self._ranks:
             if len(rank.prompts) > 0 and rank.progress > rank.prompts[0].cached:  # a prompt that was cut goes on
                 return 0
+        if habits["balanced"]:
+            return self._unbalanced(habits["wait_steps"])
         looks: int = habits["looks"]
         unseen = (looks - (batch.step - self._looked) % looks) % looks
         if unseen > 0 or self._waited >= habits["wait_steps"]:
             return unseen
-        return 0 if self._enough() else habits["wait_steps"] - self._waited
-
-    def _enough(self) -> bool:
-        """Tell whether prompts that wait for company have it: so many tokens, or some for every rank.
-
-        A rank that decodes for nobody waits for no other.
-        """
-        fresh, without, idle = 0, 0, 0
+        fresh = 0
         for rank in self._ranks:
-            without += 1 if len(rank.prompts) == 0 else 0
-            idle += 1 if rank.requests == len(rank.prompts) else 0
             for request in rank.prompts:
                 fresh += request.length() - request.cached
-        if self._admission["balanced"]:
-            return without == 0 or idle > 0
-        return fresh + self.batch.size * self._brings >= self._admission["wait_tokens"]
+        enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
+        return 0 if enough else habits["wait_steps"] - self._waited
+
+    def _unbalanced(self, round_of: int) -> int:
+        """Return how many steps of a round are left, where some rank has no prompt; none where one does not decode."""
+        some = False
+        for rank in self._ranks:
+            some = some or len(rank.prompts) == 0
+            if rank.requests == len(rank.prompts):
+                return 0
+        return round_of - 1 - (self.batch.step - self._looked) % round_of if some and round_of > 0 else 0
 
     def resume(self, request: Request, done: int) -> None:
         """Put in a request that is already under way, with `done` tokens: a start in the steady state."""

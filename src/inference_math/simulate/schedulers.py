@@ -44,9 +44,6 @@ class Habits:
     wait_steps, wait_tokens
         Prompts wait beside decodes for so many steps, or until the step would have so many tokens (TensorRT-LLM's
         ``batch_wait_timeout_iters``, and ``batch_wait_max_tokens_ratio`` of its token budget).
-    balanced
-        Prompts wait for so many steps, or until each rank has one, or one of them decodes for nobody (TensorRT-LLM's
-        ``attention_dp_config``: ``enable_balance``, with ``timeout_iters`` for the steps).
     looks
         The engine looks who waits after each step with prompts, and else after so many steps (SGLang's
         ``scheduler-recv-interval``, which concerns those who have just come).
@@ -60,11 +57,15 @@ class Habits:
     ahead
         Whether a step is planned while the one before it runs (vLLM's async scheduling): it has nobody who came since
         that one began.
+    balanced
+        Prompts wait beside decodes until each rank has one, at longest to the end of a round of `wait_steps` steps, of
+        which one begins with each step that has prompts (TensorRT-LLM's ``enable_balance`` and ``timeout_iters`` of
+        attention data parallelism).
 
     Raises
     ------
     TypeError, ValueError
-        For a `whole`, `alone`, `balanced`, `guard`, `since` or `ahead` that is no bool, for counts that are none.
+        For a `whole`, `alone`, `guard`, `since`, `ahead` or `balanced` that is no bool, for counts that are none.
 
     Examples
     --------
@@ -84,15 +85,15 @@ class Habits:
     alone: bool = False
     wait_steps: int = 0
     wait_tokens: float = inf
-    balanced: bool = False
     looks: int = 1
     every: int = 1
     guard: bool = True
     since: bool = False
     ahead: bool = False
+    balanced: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("whole", "alone", "balanced", "guard", "since", "ahead"):
+        for name in ("whole", "alone", "guard", "since", "ahead", "balanced"):
             as_bool(name, getattr(self, name))
         as_whole("wait_steps", self.wait_steps, 0)
         as_whole("looks", self.looks)

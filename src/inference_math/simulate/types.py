@@ -12,12 +12,12 @@ class Admission(TypedDict):
     alone: bool
     wait_steps: int
     wait_tokens: float
-    balanced: bool
     looks: int
     every: int
     guard: bool
     since: bool
     ahead: bool
+    balanced: bool
 
 
 class System(TypedDict):

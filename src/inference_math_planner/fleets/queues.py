@@ -63,12 +63,12 @@ AT_ONCE: Admission = {
     "alone": False,
     "wait_steps": 0,
     "wait_tokens": inf,
-    "balanced": False,
     "looks": 1,
     "every": 1,
     "guard": True,
     "since": False,
     "ahead": False,
+    "balanced": False,
 }
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation

@@ -75,7 +75,7 @@ def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     deep = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang")
     asked = Benchmark(1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048)
     told, drafting = foresee(deep, asked), foresee(replace(deep, drafts=2), asked)
-    habits, most = simulate.Habits(alone=True), deep.places(Workload(1000, 100))
+    habits, most = simulate.Habits(alone=True, ahead=True), deep.places(Workload(1000, 100))
     run = simulate.benchmark(
         Same(1000, 100, 0.2), simulate.Steps(deep), concurrency=32, requests=64, front=deep.front.seconds,
         scheduler=simulate.Chunked(8 * 2048, max_batch=most, habits=habits, ranks=8),

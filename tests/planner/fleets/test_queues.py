@@ -175,7 +175,7 @@ def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
     ("engine", "version", "told", "ahead"),
     [
         ("vllm", "", None, True), ("vllm", "0.13", None, True), ("vllm", "0.12", None, False),
-        ("vllm", "", False, False), ("sglang", "", None, False), ("trtllm", "", None, False),
+        ("vllm", "", False, False), ("sglang", "", None, True), ("trtllm", "", None, True),
     ],
 )  # fmt: skip
 def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, told, ahead):
