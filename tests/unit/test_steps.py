@@ -248,6 +248,18 @@ def test_sparse_attention_multiplies_in_the_latent_space_and_the_floor_does_not(
         assert least["pair"] == pytest.approx(cache["pair_flops"] / numbers["best_flops"])
 
 
+def test_kernels_that_fill_up_heads_compute_a_decode_as_a_prompt_s_token():
+    """GLM-5 has 64 heads: eight GPUs compute as many each, so a decode's share of them does not fall."""
+    model, reached = catalogue.model("glm-5"), UNIT.found() | {"kv": 1.0}
+    reads = []
+    for tp, layout in ((1, {**TP8, "tp": 1}), (8, TP8)):
+        numbers = steps.unit_numbers(shape_of(model, tp), rates_of(catalogue.gpu("b200")), layout, "fp8", "fp8", 0.9)
+        for cache in numbers["caches"]:
+            cache["bytes"] = 0.0  # what is multiplied alone
+        reads.append([cache["read"] for cache in steps.unit_terms(numbers, reached)["caches"]])
+    assert reads[0] == pytest.approx(reads[1])
+
+
 def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
     """Eight chunks of 8,192: an eighth of what full attention computes, half of what a window would."""
     assert steps.pairs_of(65_536, 8192, True, min) == 8 * 8192**2 / 2

@@ -41,6 +41,7 @@ FEW = 64  # rows, at which a table shows what a launch takes
 LEAST = 20  # points of a curve
 STEP = 4096  # new tokens of a step of prompts, at which sparse attention's host is hidden
 LONGEST = 2**17  # tokens of a context, of its curve
+PROJECTED = (0.9, 0.6)  # of bandwidth and compute, that projections reach which are taken off
 SHOWN = 14  # points of a curve that are drawn
 UNEVEN, COMPARED = "power_law_1.2", ("h100-sxm", "b200")
 LAUNCH = 1e-6  # seconds at least, of any kernel: where the points tell no more
@@ -96,6 +97,7 @@ KINDS = {  # a block is attention with its projections
     "latent block, decode": Kind("mla", "mla_generation_module", 2.0),
     "latent block, prefill": Kind("mla", "mla_context_module", 1.0),
     "sparse block, decode": Kind("sparse_attention", "dsa_generation_module", 2.0),
+    "sparse attention, decode": Kind("sparse_attention", "dsa_generation_module", 2.0),
     "sparse attention, prefill": Kind("sparse_attention", "dsa_context_module", 1.0),
     "linear attention, decode": Kind("linear_attention", "gdn", 1.0),
     "linear attention, prefill": Kind("linear_attention", "gdn", 1.0),
@@ -438,6 +440,43 @@ def sparse_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     return pd.concat(tables)
 
 
+def sparse_reads(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return what is left of these blocks without their projections, by the precision of the cache.
+
+    The tokens that are chosen are read and attended to, in BF16, with the heads of a GPU filled up to `FILLED`; the
+    whole index is read and looked through, in FP8. Caches beyond L2, of contexts of which not all is chosen: kernels
+    for FP8 take as long for shorter ones. All models together.
+    """
+    tables, own = [], catalogue.gpu(gpu)
+    raw = raw[(raw["op_name"] == "dsa_generation_module") & raw["gemm_type"].isin(RATES)]
+    raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
+    raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
+    sizes = ["num_heads", "batch_size", "step"]
+    for name, rows in raw.groupby("architecture"):
+        of = SPARSE[str(name)]
+        rows = rows[(rows["step"] >= of.top) & (rows["step"] < LONGEST)]
+        rows = rows.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
+        heads, batch, known = rows[sizes].to_numpy(float).T
+        width, entry = (rows[column].map(BYTES).to_numpy(float) for column in ("gemm_type", "kv_cache_dtype"))
+        across, stands = of.projections(heads)
+        context, seen, fp8 = batch * (known + 1), batch * of.top, own.fp8_flops or own.bf16_flops
+        held = context * (INDEX + 4) + seen * entry * (LATENT + ROTARY)
+        attended = 2 * seen * np.maximum(heads, FILLED) * (2 * LATENT + ROTARY)
+        peak = rows["gemm_type"].map(lambda kind: rate(gpu, kind)).to_numpy(float)
+        table = _framed(
+            rows,
+            memory=held / own.hbm_bw,
+            compute=attended / own.bf16_flops + 2 * context * of.index_heads * INDEX / fp8,
+            precision=rows["kv_cache_dtype"].to_numpy(),
+            variant="all",
+        )
+        for matrices, size, flops in ((across, width, peak), (stands, BYTES["bfloat16"], own.bf16_flops)):
+            read, computed = size * matrices / own.hbm_bw, 2 * batch * matrices / flops
+            table["time"] -= np.hypot(read / PROJECTED[0], computed / PROJECTED[1])
+        tables.append(table[(held >= l2(gpu)) & (table["time"] > 0)])
+    return pd.concat(tables)
+
+
 def sparse_prefill(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     """Return prompts whose index chooses the tokens that they see, by the precision of the cache, all models together.
 
@@ -652,6 +691,7 @@ POINTS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
     "latent block, decode": latent_decode,
     "latent block, prefill": latent_prefill,
     "sparse block, decode": sparse_decode,
+    "sparse attention, decode": sparse_reads,
     "sparse attention, prefill": sparse_prefill,
     "linear attention, decode": linear_decode,
     "linear attention, prefill": linear_prefill,

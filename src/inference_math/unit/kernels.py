@@ -7,7 +7,8 @@ Which curve stands for what, by rules that were written before a served point wa
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
   hide; of experts the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
-  launches them all; its prompts have a curve of their own, since they attend as decodes do.
+  launches them all; its prompts have a curve of their own, since they attend as decodes do, and so have its decodes:
+  other kernels read what is chosen than what is whole. Where these were not timed, those of latent attention stand in.
 * Experts are those of tables whose tokens choose all alike, or, where none counts, by a power law; how unevenly a model
   chooses is a coefficient of its own, and counts twice then.
 * FP8 with one scale for a tensor that reads experts slower than BF16 does is passed over, for blocks: no engine keeps
@@ -139,7 +140,8 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
         variants = ("all",) if kind == "MLA" else (heads, "head 128")
         for kv in ("bf16", "fp8"):
             told = (kv, "bf16") if kind == "MLA" else ("bf16",)
-            decode, on = _decode(kind, gpu, engine, kv, variants)
+            timed = heads == "sparse" and _all("sparse attention, decode", gpu, "all")
+            decode, on = _decode("sparse attention" if timed else kind, gpu, engine, kv, variants)
             if heads == "sparse":
                 prefill = _sparse(engine, on, kv)
             else:

@@ -230,8 +230,10 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     caches: list[CacheTerms] = []
     for cache in unit["caches"]:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
-        multiplied = (1 + drafts) * cache["decode_flops"] / (found["decode_attention"] * half)
         seen = max(cache["prompt_flops"], tp * cache["least_flops"])
+        # Kernels that fill up heads compute a decode as they do a prompt's token.
+        computed = seen if cache["least_flops"] > 0 else cache["decode_flops"]
+        multiplied = (1 + drafts) * computed / (found["decode_attention"] * half)
         caches.append(
             {
                 # A decode reads each cached token and multiplies it with its queries, joined as in every kernel.
