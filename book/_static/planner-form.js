@@ -130,7 +130,7 @@
     if (given.imbalance && !mixture) refuse("imbalance", `must be left empty: ${given.model} has no routed experts`, [{ imbalance: "" }]);
     const most = math.most_uneven(model.shape.idle);
     if (given.imbalance > most) refuse("imbalance", `must be at most ${digits(most)}, the same experts for every token, not ${given.imbalance}`, [{ imbalance: "" }]);
-    const unit = math.drafting(math.unit_numbers({ ...model.shape, ...layer }, rates, layout, given.weights, given.kv, data.memory), Number(given.drafts), Number(given.accepted) / 100);
+    const unit = math.drafting(math.unit_numbers({ ...model.shape, ...layer }, rates, layout, given.weights, given.kv, data.memory, indexOf(given)), Number(given.drafts), Number(given.accepted) / 100);
     if (!(unit.kv_room > 0)) throwing("gpu", `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`);
     return unit;
   };
@@ -255,13 +255,14 @@
 
   // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
   const named = (part) => (Array.isArray(part)
-    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
+    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? math.NO_INDEX[name] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
   const errors = data.errors.rows.map((row) => {
     const told = Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]]));
     return { ...told, kind: data.models[told.model].kind, maker: data.gpus[told.gpu].maker, generation: data.gpus[told.gpu].generation };
   });
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
+  const indexOf = ({ model, gpu, engine, kv }) => math.index_of(kernels, data.engines[engine].like || engine, gpu, `${data.models[model].operators.heads}, ${kv}`);
   const normals = data.normals.rows.map((row) => row.map((number) => data.normals.values[number]));
   // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {

@@ -40,11 +40,12 @@ from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibra
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
+from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.nearest import alike, as_dated, known_errors, select_calibration
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
-from inference_math.unit.shapes import MEMORY, kind_of, shape_of
+from inference_math.unit.shapes import MEMORY, kind_of, operators_of, shape_of
 from inference_math.unit.steps import (
     PARTS,
     answer_steps,
@@ -55,6 +56,7 @@ from inference_math.unit.steps import (
     floor_read,
     floor_spans,
     floor_terms,
+    index_of,
     kv_held,
     kv_loaded,
     kv_tokens,
@@ -327,7 +329,9 @@ class Unit:
         """The unit as plain numbers."""
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         shape, rates = shape_of(self.model, self.tp), rates_of(self.gpu)
-        found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory)
+        attention = operators_of(self.model)["heads"] + ", " + self.kv
+        index = index_of(kernels(), alike(self.engine), like(self.gpu), attention)
+        found = unit_numbers(shape, rates, layout, self.weights, self.kv, self.memory, index)
         return {**drafting(found, self.drafts, self.accepted), "synchronized_arrivals": self.synchronized_arrivals}
 
     @cached_property

@@ -13,7 +13,7 @@ OF_A_SHAPE = [
 ]  # fmt: skip
 OF_A_CACHE = [
     "values", "own_bytes", "copies", "pair_flops", "prompt_flops", "least_flops", "decode_flops", "reach", "evicts",
-    "aligned",
+    "aligned", "choices",
 ]  # fmt: skip
 OF_A_TOKEN = ["attention", "ffn", "experts"]
 BLOCKS = "fp8 blocks"
