@@ -263,6 +263,8 @@
   });
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
   const indexOf = ({ model, gpu, engine, kv }) => math.index_of(kernels, data.engines[engine].like || engine, gpu, `${data.models[model].operators.heads}, ${kv}`);
+  const usualKv = ({ model, gpu, engine }) => math.usual_kv(data.models[model].stored_kv, data.models[model].operators.heads, data.gpus[gpu].generation, data.engines[engine]);
+  const toldKv = (given) => math.told_kv(given.kv, usualKv(given));
   const normals = data.normals.rows.map((row) => row.map((number) => data.normals.values[number]));
   // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
@@ -405,6 +407,6 @@
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
     form, at, byId, known, state, write, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws,
-    spreadOf, stand, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
+    spreadOf, stand, solve, errors, usualKv, toldKv, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
   };
 })();

@@ -58,6 +58,7 @@ class EngineRecord(TypedDict):
     sampled: float
     windows: float
     kv_fp8: dict[str, str]
+    kv_sparse: list[str]  # generations
     cadence: str
     program: str
     router: str

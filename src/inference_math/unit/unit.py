@@ -42,6 +42,7 @@ from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mean import as_scalar, mean_seen
+from inference_math.unit.mixing import usual_kv
 from inference_math.unit.nearest import alike, as_dated, known_errors, select_calibration
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
@@ -112,7 +113,7 @@ class Unit:
         gpu: str | Gpu,
         tp: int = 1,
         weights: str | None = None,
-        kv: str = "bf16",
+        kv: str | None = None,
         engine: str = "vllm",
         calibration: Calibration | None = None,
         *,
@@ -136,7 +137,8 @@ class Unit:
         weights
             One of `catalogue.PRECISIONS`; the checkpoint's, `Model.stored`, where it is left out.
         kv
-            "bf16", what engines do unless they are told otherwise or the checkpoint names another, or "fp8".
+            "bf16" or "fp8"; where it is left out what the engine takes untold: the checkpoint's (`Model.stored_kv`),
+            FP8 for sparse attention under SGLang on Blackwell, else BF16.
         version
             The engine's version, "0.11.2"; today's where it is left out. One that tells no age ("nightly") is taken
             for today's, said to be unknown, and widens what is predicted.
@@ -170,7 +172,6 @@ class Unit:
             if not isinstance(value, kind):
                 raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
-        cache = as_kv_precision("kv", kv)
         share = as_number("memory", memory, _MEMORY)
         layout = {
             name: as_whole(name, value, 1, _MOST_GPUS)
@@ -181,6 +182,8 @@ class Unit:
         if on.maker not in engine_record(under)["makers"]:
             able = ", ".join(name for name, record in engines().items() if on.maker in record["makers"])
             raise ValueError(f"engine must be one of {able} on {on.name}, a GPU of {on.maker}, not {under!r}")
+        usual = usual_kv(of.stored_kv, operators_of(of)["heads"], on.generation, engine_record(under))
+        cache = usual if kv is None else as_kv_precision("kv", kv)
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
         found = calibration
@@ -233,7 +236,15 @@ class Unit:
         parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
         on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{ahead}"
-        return f"{self.model.name} ({self.weights}, KV {self.kv}) on {on}"
+        why = ", as its checkpoint has it" if self.model.stored_kv == "fp8" else f", as {self.engine} has it untold"
+        cache = self.kv + (why if self.kv == self.usual_kv == "fp8" else "")
+        return f"{self.model.name} ({self.weights}, KV {cache}) on {on}"
+
+    @property
+    def usual_kv(self) -> str:
+        """The precision of the KV cache that the engine takes where nobody tells it."""
+        heads, record = operators_of(self.model)["heads"], engine_record(self.engine)
+        return usual_kv(self.model.stored_kv, heads, self.gpu.generation, record)
 
     @property
     def gpus(self) -> int:

@@ -321,6 +321,7 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
         operators["mixed"],
         fines.index(shape["fine"]),
         _short(operators["blocks"] == BLOCKS),
+        _short(model.stored_kv == "fp8"),
     ]
     moved = [by_tp[tp]["layer_bytes"] if tp in by_tp else 0 for tp in SHARED_BY]
     sizes = [shape[name] for name in OF_A_SHAPE]
