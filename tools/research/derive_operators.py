@@ -504,7 +504,8 @@ def sparse_reads(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     whole index is read and looked through, in FP8. Caches beyond L2, of contexts of which not all is chosen: kernels
     for FP8 take as long for shorter ones. All models together.
     """
-    tables, own = [], catalogue.gpu(gpu)
+    own = catalogue.gpu(gpu)
+    tables: list[pd.DataFrame] = []
     raw = raw[(raw["op_name"] == "dsa_generation_module") & raw["gemm_type"].isin(RATES)]
     raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
     raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
@@ -530,7 +531,8 @@ def sparse_reads(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
         for matrices, size, flops in ((across, width, peak), (stands, BYTES["bfloat16"], own.bf16_flops)):
             read, computed = size * matrices / own.hbm_bw, 2 * batch * matrices / flops
             table["time"] -= np.hypot(read / PROJECTED[0], computed / PROJECTED[1])
-        tables.append(table[(held >= l2(gpu)) & (table["time"] > 0)])
+        kept: pd.DataFrame = table.loc[(held >= l2(gpu)) & (table["time"] > 0)]
+        tables.append(kept)
     return pd.concat(tables)
 
 

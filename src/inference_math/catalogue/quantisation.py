@@ -53,7 +53,7 @@ def cached(config: Config, kind: str) -> str:
     said = config.get("quantization_config", {})
     scheme, algorithm = (said.get(name) for name in ("kv_cache_scheme", "kv_cache_quant_algo"))
     if isinstance(scheme, Mapping):
-        algorithm = {(8, "float"): "FP8"}.get((scheme.get("num_bits"), scheme.get("type")), scheme)
+        algorithm = "FP8" if scheme.get("num_bits") == 8 and scheme.get("type") == "float" else scheme
     if algorithm not in (None, "FP8"):
         raise ValueError(f"{config.file}: the KV cache's quantisation must be FP8 or none, not {algorithm!r:.80}")
     return "fp8" if algorithm == "FP8" or kind == "deepseek_v4" else "bf16"

@@ -51,7 +51,7 @@ class Curve(NamedTuple):
     launch: float
     memory: float
     compute: float
-    index: float
+    looked: float  # through an index, of the FP8 rate
     choosing: float
 
 
@@ -165,7 +165,7 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                     "decode": decode.compute if kind == "MLA" else prefill.compute,
                     "launch": _block(engine, on, least) if heads == "sparse" else least,
                     "rate": "bf16",
-                    "slower": round(prefill.compute / prefill.index, 4) if heads == "sparse" else 1.0,
+                    "slower": round(prefill.compute / prefill.looked, 4) if heads == "sparse" else 1.0,
                     "choosing": prefill.choosing,
                 }
     return found
