@@ -132,7 +132,7 @@
     if (given.imbalance > most) refuse("imbalance", `must be at most ${digits(most)}, the same experts for every token, not ${given.imbalance}`, [{ imbalance: "" }]);
     const [engine, there] = [data.engines[given.engine], rates.driver_bytes];
     const kept = math.kept_by(engine, rates, tp * dp * pp);
-    const sized = (share) => math.unit_numbers({ ...model.shape, ...layer }, kept, layout, given.weights, given.kv, share);
+    const sized = (share) => math.unit_numbers({ ...model.shape, ...layer }, kept, layout, given.weights, given.kv, share, indexOf(given));
     const graph = math.largest_graph(engine, there, tp * dp * pp);
     const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], graph, Number(given.drafts));
     const unit = math.drafting(sized(share), Number(given.drafts), Number(given.accepted) / 100);
@@ -260,13 +260,16 @@
 
   // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
   const named = (part) => (Array.isArray(part)
-    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? part[1]]))
+    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? math.NO_INDEX[name] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
   const errors = data.errors.rows.map((row) => {
     const told = Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]]));
     return { ...told, kind: data.models[told.model].kind, maker: data.gpus[told.gpu].maker, generation: data.gpus[told.gpu].generation };
   });
   const kernels = { like: data.kernels.like, ...named(data.kernels.parts) };
+  const indexOf = ({ model, gpu, engine, kv }) => math.index_of(kernels, data.engines[engine].like || engine, gpu, `${data.models[model].operators.heads}, ${kv}`);
+  const usualKv = ({ model, gpu, engine }) => math.usual_kv(data.models[model].stored_kv, data.models[model].operators.heads, data.gpus[gpu].generation, data.engines[engine]);
+  const toldKv = (given) => math.told_kv(given.kv, usualKv(given));
   const normals = data.normals.rows.map((row) => row.map((number) => data.normals.values[number]));
   // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
@@ -409,6 +412,6 @@
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
     form, at, byId, known, state, write, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws,
-    spreadOf, stand, solve, errors, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
+    spreadOf, stand, solve, errors, usualKv, toldKv, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
   };
 })();

@@ -8,7 +8,7 @@
   const card = window.inferenceMathAnswer;
   const { data } = math;
   const page = window.inferenceMathPlanner;
-  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, few, bestPairs, joined, pooledOf, solve, stand, errors } = page;
+  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, few, bestPairs, joined, pooledOf, solve, stand, errors, usualKv, toldKv } = page;
   const sheet = form.closest(".planner-table");
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
@@ -79,12 +79,13 @@
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
     const cache = given.kv === "fp8" ? math.slow_cache(asked, centre, math.under(question(wide), coefficients(wide), [1, 1, 0])) : [];
-    return [...missed, ...hindered, ...long, ...never, ...math.widened(stand(given), errors), ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
+    return [...missed, ...hindered, ...long, ...never, ...math.widened(stand(given), errors), ...math.to_choose(asked, solved), ...math.slow_store(asked, centre, whole), ...math.store_moves(asked, centre, whole, best ? numbers.rate[0] : 0), ...math.unlike_usual(asked, given.kv, usualKv(given)), ...cache, ...math.trusted(asked.unit, errors), ...math.front_weighs(asked, numbers.front), ...math.kept_in(asked), ...linked, ...pays, ...math.evidence(about({ given, asked, solved, first }, "unit"))].map(sentence);
   };
 
   const told = (asked, given, name, row) => {
-    const eight = data.engines[given.engine].kv_fp8;
-    const settings = { ...math.settings(math.of_architecture(asked, name), name, row), ...(given.kv === "bf16" ? {} : { [eight.option]: eight.value }) };
+    const { option, value, plain } = data.engines[given.engine].kv_fp8;
+    const cache = { fp8: value, bf16: plain }[toldKv(given)];
+    const settings = { ...math.settings(math.of_architecture(asked, name), name, row), ...(cache ? { [option]: cache } : {}) };
     return Object.entries(settings).map(([option, value]) => `${option} ${value}`.trim()).join(", ");
   };
 
@@ -151,7 +152,7 @@
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
-      for (const both of math.commands(of.asked, name, told_, given.kv, Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
+      for (const both of math.commands(of.asked, name, told_, toldKv(given), Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
         const [title, line] = both.map(say);
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });

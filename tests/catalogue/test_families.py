@@ -276,6 +276,26 @@ def test_a_type_of_weights_is_known_or_refused(field: str) -> None:
         Model.from_config({**CONFIGS["MiMo-7B-Base"], field: "float7"})
 
 
+FLOAT = {"num_bits": 8, "type": "float"}
+
+
+@pytest.mark.parametrize(
+    ("said", "cache"),
+    [
+        ({}, "bf16"), ({"kv_cache_scheme": None}, "bf16"), ({"kv_cache_scheme": FLOAT}, "fp8"),
+        ({"kv_cache_quant_algo": "FP8"}, "fp8"), ({"kv_cache_quant_algo": "NVFP4"}, None),
+        ({"kv_cache_scheme": {"num_bits": 8, "type": "int"}}, None),
+    ],
+)  # fmt: skip
+def test_the_cache_that_a_checkpoint_asks_for_is_read_or_refused(said: Any, cache: str | None) -> None:
+    config = {**CONFIGS["MiMo-7B-Base"], "quantization_config": {"quant_algo": "FP8"} | said}
+    if cache is None:
+        with pytest.raises(ValueError, match="the KV cache's quantisation must be FP8 or none"):
+            Model.from_config(config)
+        return
+    assert Model.from_config(config).stored_kv == cache
+
+
 def test_chunks_begin_anew() -> None:
     scout = Model.from_config(CONFIGS["Llama-4-Scout-17B-16E-Instruct"])
     kinds = {layer.attention.kind: layer for layer in scout.layers}

@@ -85,6 +85,55 @@ def test_sparse_prompts_attend_with_64_heads_at_least_and_look_through_the_whole
     assert (few.time, few.precision) == (5e-3, "bfloat16")
 
 
+def decodes(**changed):
+    told = {"op_name": "dsa_generation_module", "isl": 1, "step": 8191, "batch_size": 64, "latency": 0.2}
+    return derive.sparse_reads(pd.DataFrame([block(**(told | changed))]), "h200-sxm")
+
+
+def test_sparse_decodes_read_what_is_chosen_and_the_whole_index_and_leave_their_projections_out():
+    few, twice, eight = (decodes(**one).iloc[0] for one in ({}, {"num_heads": 128}, {"kv_cache_dtype": "fp8"}))
+    chosen, context = 64 * 2048, 64 * 8192
+    assert few.memory == pytest.approx((chosen * 576 * 2 + context * 132) / 4.8e12, rel=1e-3)
+    assert eight.memory == pytest.approx((chosen * 576 + context * 132) / 4.8e12, rel=1e-3)
+    by_hand = 2 * chosen * 64 * 1088 / 989.4e12 + 2 * context * 32 * 128 / 1978.9e12
+    assert few.compute == pytest.approx(by_hand, rel=1e-3)
+    assert few.compute < twice.compute
+    assert twice.time < few.time < 0.2e-3  # more heads, more projections
+    assert decodes(step=1024).empty  # all is chosen
+    assert decodes(batch_size=1).empty  # the cache fits L2
+
+
+def alone(**changed):
+    return block(op_name="dsa_context_module_skip_indexer", **changed)
+
+
+def test_sparse_prompts_that_take_another_layer_s_choice_look_through_nothing_and_count_where_they_are_faster():
+    own, taken = derive.sparse_prefill(pd.DataFrame([block(), alone(latency=3.0)]), "h200-sxm").itertuples()
+    assert (own.tokens, taken.tokens, taken.looked) == (8192, 0, 0)
+    assert own.compute - taken.compute == pytest.approx(own.looked)
+    assert taken.memory < own.memory  # no projections of the index
+    assert len(derive.sparse_prefill(pd.DataFrame([block(), alone(latency=6.0)]), "h200-sxm")) == 1
+
+
+def test_the_fit_finds_what_made_the_times_of_blocks_with_an_index():
+    rng = np.random.default_rng(1)
+    points = pd.DataFrame(
+        dict(zip(["memory", "attended", "looked", "tokens"], rng.uniform(0.1, 1, (4, 60)), strict=True))
+    )
+    points = points.assign(tokens=1e7 * points["tokens"], compute=points["attended"] + points["looked"])
+    points.loc[::2, ["looked", "tokens"]] = 0.0
+    points["compute"] = points["attended"] + points["looked"]
+    time = 8e-6 + points["memory"] / 0.8 + points["attended"] / 0.5 + points["looked"] / 0.3 + 1e-7 * points["tokens"]
+    points["time"] = time
+    index = derive._looked(points)
+    assert index == pytest.approx([0.3, 1e-7], rel=0.01)
+    found = derive.with_index(points, index)
+    assert (found["memory"], found["compute"]) == pytest.approx((0.8, 0.5), rel=0.01)
+    assert found["error"] < 1e-3
+    with pytest.raises(ValueError, match="index must be known"):
+        derive.with_index(points, None)
+
+
 @pytest.mark.parametrize("left", [{"isl": 2048, "batch_size": 4}, {"isl": 512, "step": 4096}, {"step": 2**17}])
 def test_no_curve_of_sparse_prompts_holds_dense_ones_the_host_or_the_longest(left):
     assert len(derive.sparse_prefill(pd.DataFrame([block(), block(**left)]), "h200-sxm")) == 1

@@ -15,6 +15,7 @@ from inference_math.unit.coefficients import SHARES
 from inference_math.unit.kernels import ENGINES, PROJECTIONS, TABLED, kernels
 from inference_math.unit.mixing import MOST, kernel_values
 from inference_math.unit.nearest import levels, standpoint
+from inference_math.unit.steps import NO_INDEX, index_of
 from inference_math.workload import Workload
 
 KERNELS = kernels()
@@ -118,7 +119,8 @@ def test_attention_with_an_index_launches_its_block_and_no_projection_besides():
         own, product = KERNELS["attention"][engine]["l40s"], KERNELS["products"][engine]["l40s"]["bf16"]["launch"]
         for kv in ("bf16", "fp8"):
             dense, other = own[f"MLA, {kv}"], KERNELS["attention"][engine]["h100-sxm"][f"sparse, {kv}"]
-            parts = {"launch": dense["launch"] + PROJECTIONS * product, "compute": other["compute"]}
+            parts = {"launch": dense["launch"] + PROJECTIONS * product}
+            parts |= {name: other[name] for name in ("compute", "slower", "choosing")}
             assert own[f"sparse, {kv}"] == pytest.approx(dense | parts)
 
 
@@ -127,6 +129,21 @@ def test_prompts_that_see_what_an_index_chooses_have_their_own_curve(engine, kv,
     """By the precision of the cache, where it was timed."""
     curve = row(kind="sparse attention, prefill", gpu="h200-sxm", engine=engine, precision=theirs)
     assert found("glm-5", "h200-sxm", "fp8", engine, kv=kv)["attention"] == curve.compute
+    told = index_of(KERNELS, engine, "h200-sxm", f"sparse, {kv}")
+    assert told["slower"] * curve["index"] == pytest.approx(curve.compute, rel=1e-3)
+    assert told["choosing"] == pytest.approx(1e-9 * curve.choosing_ns)
+    assert index_of(KERNELS, engine, "h200-sxm", f"MLA, {kv}") == NO_INDEX
+
+
+@pytest.mark.parametrize(("engine", "kv", "whose", "theirs"), [
+    ("sglang", "fp8", "sglang", "fp8"), ("vllm", "fp8", "vllm", "fp8"), ("trtllm", "fp8", "trtllm", "bf16"),
+])  # fmt: skip
+def test_decodes_that_read_what_an_index_chooses_have_their_own_curve(engine, kv, whose, theirs):
+    """SGLang's kernel for whole latents in FP8 reads at 6 % of the bandwidth on Hopper: sparse decodes run another."""
+    curve = row(kind="sparse attention, decode", gpu="h200-sxm", engine=whose, precision=theirs)
+    told = found("glm-5", "h200-sxm", "fp8", engine, kv=kv)
+    assert (told["kv"], told["decode_attention"]) == (curve.memory, curve.compute)
+    assert told["kv"] > 0.5
 
 
 @pytest.mark.parametrize("engine", list(engines()))

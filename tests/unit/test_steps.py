@@ -26,7 +26,7 @@ def terms(unit):
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
 def test_a_unit_in_numbers_is_what_the_catalogue_says(name, precision):
     model, gpu = catalogue.model(name), catalogue.gpu("b200")
-    numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, precision, precision, 0.9)
+    numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, precision, precision, 0.9, steps.NO_INDEX)
     assert sum(cache["bytes"] for cache in numbers["caches"]) == pytest.approx(model.kv_token(precision))
     room = 8 * (0.9 * gpu.driver_bytes - 3e9) - model.weight_bytes(precision)
     assert numbers["kv_room"] == pytest.approx(max(room, 0))
@@ -215,7 +215,8 @@ def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     )
     shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
     alone = {"tp": 1, "ep": 1, "dp": 1, "pp": 1}
-    deep = steps.unit_terms(steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9), UNIT.found())["caches"][0]
+    numbers = steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9, steps.NO_INDEX)
+    deep = steps.unit_terms(numbers, UNIT.found())["caches"][0]
     assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
 
 
@@ -227,7 +228,7 @@ def test_gpus_that_share_sparse_attention_compute_as_long_as_one():
             steps.unit_terms(
                 steps.unit_numbers(
                     shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")), {**share, "ep": 1, "tp": tp},
-                    "fp8", "fp8", 0.9,
+                    "fp8", "fp8", 0.9, steps.NO_INDEX,
                 ),
                 UNIT.found(),
             )
@@ -239,13 +240,40 @@ def test_gpus_that_share_sparse_attention_compute_as_long_as_one():
 
 def test_sparse_attention_multiplies_in_the_latent_space_and_the_floor_does_not():
     model = catalogue.model("glm-5")
-    numbers = steps.unit_numbers(shape_of(model, 1), rates_of(catalogue.gpu("b200")), TP8, "fp8", "fp8", 0.9)
+    shape, rates = shape_of(model, 1), rates_of(catalogue.gpu("b200"))
+    numbers = steps.unit_numbers(shape, rates, TP8, "fp8", "fp8", 0.9, steps.NO_INDEX)
     for cache, least in zip(numbers["caches"], steps.floor_terms(numbers)["caches"], strict=True):
         if cache["reach"] == 2048:
             assert cache["prompt_flops"] == cache["least_flops"] == cache["decode_flops"] > 2 * cache["pair_flops"]
         else:  # the index, in FP8 at twice the rate
             assert cache["prompt_flops"] == cache["least_flops"] == cache["decode_flops"] / 2
         assert least["pair"] == pytest.approx(cache["pair_flops"] / numbers["best_flops"])
+
+
+@pytest.mark.parametrize(("name", "indexed"), [("glm-5", 78), ("glm-5.2", 21), ("deepseek-v3", 0)])
+def test_an_index_that_is_slower_and_chooses_takes_so_much_longer_for_a_suffix(name, indexed):
+    """By hand: 6,400 tokens behind 57,600 look at 60,800 on average, 4,096 FLOP each of FP8's two thousand TFLOP."""
+    model, rates = catalogue.model(name), rates_of(catalogue.gpu("h200-sxm"))
+    pairs = []
+    for index in (steps.NO_INDEX, {"slower": 2.0, "choosing": 1e-7}):
+        numbers = steps.unit_numbers(shape_of(model, 8), rates, TP8, "fp8", "fp8", 0.9, index)
+        told = steps.unit_terms(numbers, UNIT.found() | {"attention": 0.5})
+        pairs.append(steps.spans_of(told, 0, 6400, 57600, min)["pairs"])
+    looked = 6400 * 60800 * 2 * 32 * 128 / (0.5 * 2 * rates["flops"]["bf16"])
+    assert pairs[1] - pairs[0] == pytest.approx(indexed * (looked + 6400 * 1e-7), rel=1e-3, abs=1e-12)
+
+
+def test_kernels_that_fill_up_heads_compute_a_decode_as_a_prompt_s_token():
+    """GLM-5 has 64 heads: eight GPUs compute as many each, so a decode's share of them does not fall."""
+    model, reached = catalogue.model("glm-5"), UNIT.found() | {"kv": 1.0}
+    reads = []
+    for tp, layout in ((1, {**TP8, "tp": 1}), (8, TP8)):
+        shape, rates = shape_of(model, tp), rates_of(catalogue.gpu("b200"))
+        numbers = steps.unit_numbers(shape, rates, layout, "fp8", "fp8", 0.9, steps.NO_INDEX)
+        for cache in numbers["caches"]:
+            cache["bytes"] = 0.0  # what is multiplied alone
+        reads.append([cache["read"] for cache in steps.unit_terms(numbers, reached)["caches"]])
+    assert reads[0] == pytest.approx(reads[1])
 
 
 def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
@@ -278,7 +306,7 @@ def test_the_lm_head_and_the_least_of_four_bits_by_hand():
     model = catalogue.model("gpt-oss-120b")
     for name in ("h100-sxm", "b200", "a100-80gb"):
         gpu = catalogue.gpu(name)
-        numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, "mxfp4", "bf16", 0.9)
+        numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, "mxfp4", "bf16", 0.9, steps.NO_INDEX)
         fastest = max(gpu.bf16_flops, gpu.fp8_flops or 0, gpu.fp4_flops or 0)
         assert numbers["head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * gpu.bf16_flops))
         assert numbers["least_head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * fastest))

@@ -388,3 +388,15 @@ def test_groups_hold_no_copies_of_latents():
     assert copies == [{1}, {8}]
     assert apart.kv_capacity > 5 * shared.kv_capacity
     assert apart.name == "deepseek-v3 (fp8, KV bf16) on 8 x h200-sxm (ep 8, dp 8), vllm"
+
+
+def test_a_cache_nobody_names_is_the_checkpoint_s_or_what_the_engine_takes_by_itself():
+    """SGLang keeps latents that an index chooses in FP8 on Blackwell, and nothing else."""
+    mine = dataclasses.replace(catalogue.model("llama-3-8b"), stored_kv="fp8")
+    assert Unit.of(mine, "h100-sxm").name == "llama-3-8b (bf16, KV fp8, as its checkpoint has it) on 1 x h100-sxm, vllm"
+    assert Unit.of(mine, "h100-sxm", kv="bf16").kv == "bf16"
+    found = {(m, g, e): Unit.of(m, g, 8, engine=e).name for m in ("glm-5", "deepseek-v3") for g in ("h200-sxm", "b200")
+             for e in ("vllm", "sglang")}  # fmt: skip
+    (only,) = [key for key, name in found.items() if "KV fp8" in name]
+    assert only == ("glm-5", "b200", "sglang")
+    assert found[only] == "glm-5 (fp8, KV fp8, as sglang has it untold) on 8 x b200, sglang"

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +41,8 @@ FEW = 64  # rows, at which a table shows what a launch takes
 LEAST = 20  # points of a curve
 STEP = 4096  # new tokens of a step of prompts, at which sparse attention's host is hidden
 LONGEST = 2**17  # tokens of a context, of its curve
+PROJECTED = (0.9, 0.6)  # of bandwidth and compute, that projections reach which are taken off
+CURVE = ("a0_us", "memory", "compute", "index", "choosing_ns", "error", "error_p90", "points")
 SHOWN = 14  # points of a curve that are drawn
 UNEVEN, COMPARED = "power_law_1.2", ("h100-sxm", "b200")
 LAUNCH = 1e-6  # seconds at least, of any kernel: where the points tell no more
@@ -96,6 +98,7 @@ KINDS = {  # a block is attention with its projections
     "latent block, decode": Kind("mla", "mla_generation_module", 2.0),
     "latent block, prefill": Kind("mla", "mla_context_module", 1.0),
     "sparse block, decode": Kind("sparse_attention", "dsa_generation_module", 2.0),
+    "sparse attention, decode": Kind("sparse_attention", "dsa_generation_module", 2.0),
     "sparse attention, prefill": Kind("sparse_attention", "dsa_context_module", 1.0),
     "linear attention, decode": Kind("linear_attention", "gdn", 1.0),
     "linear attention, prefill": Kind("linear_attention", "gdn", 1.0),
@@ -118,7 +121,8 @@ def main() -> None:
     options = arguments.parse_args()
     source = package_folder().parent if options.source is None else options.source
     table = derived(source)
-    write(table, options.out / "operators.csv", *("a0_us", "memory", "compute", "error", "error_p90", "behind"))
+    numbers = ("a0_us", "memory", "compute", "index", "choosing_ns", "error", "error_p90", "behind")
+    write(table, options.out / "operators.csv", *numbers)
     write(drawn(source), options.out / "operator_points.csv", "memory", "compute", "time")
     print(table.groupby(["kind", "counts"]).size().to_string())
 
@@ -126,6 +130,7 @@ def main() -> None:
 def derived(source: Path) -> pd.DataFrame:
     """Return a curve for each kind, GPU, engine, version, precision and variant; see the table's description."""
     rows: list[dict[str, object]] = []
+    chosen = indexes(source) if "sparse attention, prefill" in KINDS else {}
     for kind in KINDS:
         for gpu in GPUS.values():
             tables = dict(newest(source, kind, gpu))
@@ -137,7 +142,9 @@ def derived(source: Path) -> pd.DataFrame:
                         continue
                     behind = slow.get((engine, str(precision)), np.nan)
                     what = {"precision": NAMES.get(str(precision), str(precision)), "variant": variant}
-                    curve = fitted(points, KINDS[kind].exponent)
+                    index = chosen.get((gpu, str(precision)))
+                    found = with_index(points, index) if "looked" in points else fitted(points, KINDS[kind].exponent)
+                    curve = {name: found.get(name, np.nan) for name in CURVE}
                     counts = reason(behind, curve["error"], faster(points))
                     rows.append({**named, **what, **curve, "behind": behind, "counts": counts})
     table = pd.DataFrame(rows)
@@ -248,6 +255,58 @@ def fitted(points: pd.DataFrame, p: float) -> dict[str, float]:
         "error_p90": float(np.quantile(off, 0.9)),
         "points": len(points),
     }
+
+
+def indexes(source: Path) -> dict[tuple[str, str], Floats]:
+    """Return by GPU and precision of the cache the share that an index reaches of FP8, and seconds of a token's choice.
+
+    SGLang's blocks tell both, since they were timed behind cached prefixes, and without the index, whose choice layers
+    can share. Where these are slower than the whole (H200), the H100's stand in.
+    """
+    found: dict[tuple[str, str], Floats] = {}
+    for gpu in GPUS.values():
+        for (engine, _), table in newest(source, "sparse attention, prefill", gpu):
+            for precision, points in table.groupby("precision") if engine == "sglang" else ():
+                told = bool((points["tokens"] == 0).any())
+                found[gpu, str(precision)] = _looked(points) if told else found[COMPARED[0], str(precision)]
+    return found
+
+
+def _looked(points: pd.DataFrame) -> Floats:
+    """Return the share and the seconds of an index, of blocks with and without one."""
+    curve = partial(_block_time, points)
+    time = points["time"].to_numpy(float)
+    start = np.array([np.log(time.min() / 2), 1.0, 1.0, -1.0, np.log(1e-7)])
+    misses = lambda x: np.log(curve(x[:3], share(x[3]), np.exp(x[4])) / time)  # noqa: E731
+    found = least_squares(misses, start, loss="soft_l1", f_scale=0.1).x
+    return np.array([share(found[3]), np.exp(found[4])])
+
+
+def with_index(points: pd.DataFrame, index: Floats | None) -> dict[str, float]:
+    """Return the numbers of a curve of blocks whose index reaches this share and takes these seconds for a token."""
+    if index is None:
+        raise ValueError("index must be known of the GPU and the precision")
+    curve, time = partial(_block_time, points), points["time"].to_numpy(float)
+    start = np.array([np.log(time.min() / 2), 1.0, 1.0])
+    found = least_squares(lambda x: np.log(curve(x, *index) / time), start, loss="soft_l1", f_scale=0.1).x
+    off = np.abs(curve(found, *index) / time - 1)
+    return {
+        "a0_us": 1e6 * float(LAUNCH + np.exp(found[0])),
+        "memory": share(found[1]),
+        "compute": share(found[2]),
+        "index": float(index[0]),
+        "choosing_ns": 1e9 * float(index[1]),
+        "error": float(np.median(off)),
+        "error_p90": float(np.quantile(off, 0.9)),
+        "points": len(points),
+    }
+
+
+def _block_time(points: pd.DataFrame, x: Floats, reached: float, choosing: float) -> Floats:
+    """Return the seconds of blocks: of a launch, projections, attention, an index, and its choice for each token."""
+    projected, computed, looked, tokens = points[["memory", "compute", "looked", "tokens"]].to_numpy(float).T
+    attended = (computed - looked) / share(x[2])
+    return np.asarray(LAUNCH + np.exp(x[0]) + projected / share(x[1]) + attended + looked / reached + choosing * tokens)
 
 
 def share(x: float) -> float:
@@ -438,39 +497,93 @@ def sparse_decode(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     return pd.concat(tables)
 
 
+def sparse_reads(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Return what is left of these blocks without their projections, by the precision of the cache.
+
+    The tokens that are chosen are read and attended to, in BF16, with the heads of a GPU filled up to `FILLED`; the
+    whole index is read and looked through, in FP8. Caches beyond L2, of contexts of which not all is chosen: kernels
+    for FP8 take as long for shorter ones. All models together.
+    """
+    own = catalogue.gpu(gpu)
+    tables: list[pd.DataFrame] = []
+    raw = raw[(raw["op_name"] == "dsa_generation_module") & raw["gemm_type"].isin(RATES)]
+    raw = raw.astype({"gemm_type": str, "kv_cache_dtype": str})
+    raw = raw[raw["gemm_type"].map(lambda name: rate(gpu, name) > 0)]
+    sizes = ["num_heads", "batch_size", "step"]
+    for name, rows in raw.groupby("architecture"):
+        of = SPARSE[str(name)]
+        rows = rows[(rows["step"] >= of.top) & (rows["step"] < LONGEST)]
+        rows = rows.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
+        heads, batch, known = rows[sizes].to_numpy(float).T
+        width, entry = (rows[column].map(BYTES).to_numpy(float) for column in ("gemm_type", "kv_cache_dtype"))
+        across, stands = of.projections(heads)
+        context, seen, fp8 = batch * (known + 1), batch * of.top, own.fp8_flops or own.bf16_flops
+        held = context * (INDEX + 4) + seen * entry * (LATENT + ROTARY)
+        attended = 2 * seen * np.maximum(heads, FILLED) * (2 * LATENT + ROTARY)
+        peak = rows["gemm_type"].map(lambda kind: rate(gpu, kind)).to_numpy(float)
+        table = _framed(
+            rows,
+            memory=held / own.hbm_bw,
+            compute=attended / own.bf16_flops + 2 * context * of.index_heads * INDEX / fp8,
+            precision=rows["kv_cache_dtype"].to_numpy(),
+            variant="all",
+        )
+        for matrices, size, flops in ((across, width, peak), (stands, BYTES["bfloat16"], own.bf16_flops)):
+            read, computed = size * matrices / own.hbm_bw, 2 * batch * matrices / flops
+            table["time"] -= np.hypot(read / PROJECTED[0], computed / PROJECTED[1])
+        kept: pd.DataFrame = table.loc[(held >= l2(gpu)) & (table["time"] > 0)]
+        tables.append(kept)
+    return pd.concat(tables)
+
+
 def sparse_prefill(raw: pd.DataFrame, gpu: str) -> pd.DataFrame:
     """Return prompts whose index chooses the tokens that they see, by the precision of the cache, all models together.
 
     With their projections, whose time at the datasheet's rates is the "memory" here: a block is timed whole. Prompts
     attend to the latents themselves, in BF16, with the heads of a GPU filled up to `FILLED`; each GPU looks through all
-    of the index. Steps of `STEP` tokens at least, in prompts or chunks of a quarter of that at least: below, the tables
-    time a host. Up to the tokens that are chosen engines attend in another way.
+    of the index, "looked" of the compute, and chooses for each of its "tokens". Blocks that take another layer's choice
+    have neither; they count where they are faster. Steps of `STEP` tokens at least, in prompts or chunks of a quarter
+    of that at least: below, the tables time a host. Up to the tokens that are chosen engines attend in another way.
     """
     tables = []
-    raw = raw[(raw["op_name"] == "dsa_context_module") & raw["gemm_type"].isin(RATES)].astype({"gemm_type": str})
+    raw = raw[raw["gemm_type"].isin(RATES)].astype({"gemm_type": str, "kv_cache_dtype": str, "op_name": str})
     raw = raw[(raw["isl"] >= STEP / 4) & (raw["batch_size"] * raw["isl"] >= STEP)]
     sizes = ["num_heads", "batch_size", "isl", "step"]
     for name, rows in raw.groupby("architecture"):
         of = SPARSE[str(name)]
         sees = rows["isl"] + rows["step"]
-        rows = rows[(sees > of.top) & (sees <= LONGEST)].astype({"kv_cache_dtype": str})
-        rows = rows.groupby([*sizes, "gemm_type", "kv_cache_dtype"])[["latency"]].min().reset_index()
+        rows = rows[(sees > of.top) & (sees <= LONGEST)]
+        key = [*sizes, "gemm_type", "kv_cache_dtype"]
+        rows = rows.groupby([*key, "op_name"])[["latency"]].min().reset_index()
+        rows = rows[_faster_alone(rows, key)]
         heads, batch, new, known = rows[sizes].to_numpy(float).T
         peak, half = rows["gemm_type"].map(lambda kind: rate(gpu, kind)).to_numpy(float), rate(gpu, "bfloat16")
+        index = (rows["op_name"] == "dsa_context_module").to_numpy()
         across, stands = of.projections(heads)
+        across = np.where(index, across, replace(of, index_heads=0.0).projections(heads)[0])
         pairs = batch * (_pairs(known + new, of.top) - _pairs(known, of.top))
-        looked = 2 * batch * new * (known + new / 2) * of.index_heads * INDEX
+        looked = index * 2 * batch * new * (known + new / 2) * of.index_heads * INDEX / rate(gpu, "fp8")
         attended = 2 * pairs * np.maximum(heads, FILLED) * (2 * LATENT + ROTARY)
         tables.append(
             _framed(
                 rows,
                 memory=2 * batch * new * (across / peak + stands / half),
-                compute=attended / half + looked / rate(gpu, "fp8"),
+                compute=attended / half + looked,
+                looked=looked,
+                tokens=index * batch * new,
                 precision=rows["kv_cache_dtype"].to_numpy(),
                 variant="all",
             )
         )
     return pd.concat(tables)
+
+
+def _faster_alone(rows: pd.DataFrame, key: list[str]) -> Floats:
+    """Return which rows have an index, or all, where nine in ten of those without one take less than with it."""
+    index = rows["op_name"] == "dsa_context_module"
+    both = rows[~index].merge(rows[index], on=key, suffixes=("", "_whole"))
+    sound = len(both) > 0 and (both["latency"] < both["latency_whole"]).mean() > 0.9
+    return np.asarray(index | sound)
 
 
 def _pairs(tokens: Floats, top: float) -> Floats:
@@ -652,6 +765,7 @@ POINTS: dict[str, Callable[[pd.DataFrame, str], pd.DataFrame]] = {
     "latent block, decode": latent_decode,
     "latent block, prefill": latent_prefill,
     "sparse block, decode": sparse_decode,
+    "sparse attention, decode": sparse_reads,
     "sparse attention, prefill": sparse_prefill,
     "linear attention, decode": linear_decode,
     "linear attention, prefill": linear_prefill,

@@ -38,7 +38,8 @@ class Model:
 
     Where layers differ in more than that, `stack` says what each is made of, and the sizes above are those of the
     layers with full attention. `context` is the longest sequence (0: not stated), `stored` the precision of the
-    checkpoint, `fine` which of `GROUPS` are in four bits where the weights are; the others are then in `coarse`.
+    checkpoint, `stored_kv` that of the KV cache which it asks for, `fine` which of `GROUPS` are in four bits where the
+    weights are; the others are then in `coarse`.
     `blocks` tells whether FP8 has a scale for each block of 128 x 128 weights; else one for a tensor, or a row.
 
     Raises
@@ -71,6 +72,7 @@ class Model:
     stack: tuple[Layer, ...] = ()
     context: int = 0
     stored: str = "bf16"
+    stored_kv: str = "bf16"
     fine: tuple[str, ...] = ()
     coarse: str = "bf16"
     blocks: bool = False
@@ -80,6 +82,7 @@ class Model:
     def __post_init__(self) -> None:
         as_one_of("attention", self.attention, ("gqa", "mla"))
         as_precision("stored", self.stored)
+        as_kv_precision("stored_kv", self.stored_kv)
         as_one_of("coarse", self.coarse, ("bf16", "fp8"))
         for group in self.fine:
             as_one_of("fine", group, GROUPS)

@@ -72,6 +72,7 @@ class EngineRecord(TypedDict):
     reserves: dict[str, float]
     graphs: list[Graphs]
     kv_fp8: dict[str, str]
+    kv_sparse: list[str]  # generations
     cadence: str
     program: str
     router: str

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from inference_math.catalogue.hybrids import HYBRIDS
-from inference_math.catalogue.quantisation import in_blocks, stored
+from inference_math.catalogue.quantisation import cached, in_blocks, stored
 from inference_math.catalogue.stated import Config
 from inference_math.evidence.checks import as_one_of
 
@@ -129,6 +129,7 @@ def model_fields(content: Mapping[str, object], file: str) -> dict[str, Any]:
         "context": config.whole("max_position_embeddings", 0, low=0),
         "blocks": in_blocks(config, kind),
         **stored(config),
+        "stored_kv": cached(config, kind),
     }
     return common | _sizes(config, kind)
 

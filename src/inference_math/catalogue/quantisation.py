@@ -8,7 +8,7 @@ from typing import Any
 
 from inference_math.catalogue.stated import Config
 
-__all__ = ["in_blocks", "stored"]
+__all__ = ["cached", "in_blocks", "stored"]
 
 _METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "mxfp4", "awq": "int4", "gptq": "int4"}
 _TYPES = ("auto", "bfloat16", "float16", "half", "float32", "float", "float64", "float8_e4m3fn", "float8_e5m2")
@@ -42,6 +42,21 @@ def stored(config: Config) -> dict[str, object]:
     if precision in ("bf16", "fp8"):
         return {"stored": precision}
     return {"stored": precision, **_groups(said)}
+
+
+def cached(config: Config, kind: str) -> str:
+    """Return the precision of the KV cache that a checkpoint asks for: "fp8", else "bf16".
+
+    Read are `kv_cache_scheme` (compressed-tensors, ModelOpt) and `kv_cache_quant_algo` (hf_quant_config.json). DeepSeek
+    V4 has no other than FP8: vLLM refuses to serve it in BF16 (its class asserts so).
+    """
+    said = config.get("quantization_config", {})
+    scheme, algorithm = (said.get(name) for name in ("kv_cache_scheme", "kv_cache_quant_algo"))
+    if isinstance(scheme, Mapping):
+        algorithm = "FP8" if scheme.get("num_bits") == 8 and scheme.get("type") == "float" else scheme
+    if algorithm not in (None, "FP8"):
+        raise ValueError(f"{config.file}: the KV cache's quantisation must be FP8 or none, not {algorithm!r:.80}")
+    return "fp8" if algorithm == "FP8" or kind == "deepseek_v4" else "bf16"
 
 
 def in_blocks(config: Config, kind: str) -> bool:

@@ -29,7 +29,7 @@ from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.unit.overlap import overlapped_time
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
-from inference_math.unit.steps import kv_sent, kv_tokens, loading, unit_numbers
+from inference_math.unit.steps import NO_INDEX, kv_sent, kv_tokens, loading, unit_numbers
 from inference_math.unit.types import Layout, Step, StepCosts, UnitNumbers
 from inference_math.workload import Workload
 from inference_math.workload.requests import Work
@@ -342,7 +342,7 @@ def _unit_of(operators: Operators, memory: float) -> UnitNumbers:
     """Return the operators' unit, for what its memory holds."""
     layout: Layout = {"tp": operators.tp, "ep": 1, "dp": 1, "pp": 1}
     shape = shape_of(operators.model, operators.tp)
-    return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, memory)
+    return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, memory, NO_INDEX)
 
 
 def _within(argument: str, value: ArrayLike, low: float, high: float) -> None:

@@ -7,7 +7,9 @@ Which curve stands for what, by rules that were written before a served point wa
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
   hide; of experts the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
-  launches them all; its prompts have a curve of their own, since they attend as decodes do.
+  launches them all; its prompts have a curve of their own, since they attend as decodes do, and so have its decodes:
+  other kernels read what is chosen than what is whole. Where these were not timed, those of latent attention stand in.
+  What its index takes in prompts hangs on the GPU more than on the engine: SGLang's tables tell it for all.
 * Experts are those of tables whose tokens choose all alike, or, where none counts, by a power law; how unevenly a model
   chooses is a coefficient of its own, and counts twice then.
 * FP8 with one scale for a tensor that reads experts slower than BF16 does is passed over, for blocks: no engine keeps
@@ -49,6 +51,8 @@ class Curve(NamedTuple):
     launch: float
     memory: float
     compute: float
+    looked: float  # through an index, of the FP8 rate
+    choosing: float
 
 
 @lru_cache(maxsize=1)
@@ -79,10 +83,15 @@ def kernels() -> Kernels:
 @lru_cache(maxsize=1)
 def _curves() -> dict[tuple[str, str, str, str, str], Curve]:
     """Return the curves that count by kind, GPU, engine, precision and variant."""
-    frame = load("operators").frame.query("counts == 'yes'").fillna({"compute": 1.0})
+    frame = load("operators").frame.query("counts == 'yes'").fillna({"compute": 1.0, "index": 1.0, "choosing_ns": 0.0})
     return {
         (row["kind"], row["gpu"], row["engine"], row["precision"], row["variant"]): Curve(
-            row["precision"], 1e-6 * row["a0_us"], row["memory"], row["compute"]
+            row["precision"],
+            1e-6 * row["a0_us"],
+            row["memory"],
+            row["compute"],
+            row["index"],
+            1e-9 * row["choosing_ns"],
         )
         for row in frame.to_dict("records")
     }
@@ -139,7 +148,8 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
         variants = ("all",) if kind == "MLA" else (heads, "head 128")
         for kv in ("bf16", "fp8"):
             told = (kv, "bf16") if kind == "MLA" else ("bf16",)
-            decode, on = _decode(kind, gpu, engine, kv, variants)
+            timed = heads == "sparse" and _all("sparse attention, decode", gpu, "all")
+            decode, on = _decode("sparse attention" if timed else kind, gpu, engine, kv, variants)
             if heads == "sparse":
                 prefill = _sparse(engine, on, kv)
             else:
@@ -155,6 +165,8 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                     "decode": decode.compute if kind == "MLA" else prefill.compute,
                     "launch": _block(engine, on, least) if heads == "sparse" else least,
                     "rate": "bf16",
+                    "slower": round(prefill.compute / prefill.looked, 4) if heads == "sparse" else 1.0,
+                    "choosing": prefill.choosing,
                 }
     return found
 

@@ -10,8 +10,12 @@ the parts were.
 from __future__ import annotations
 
 from math import exp, inf, log
+from typing import TYPE_CHECKING
 
 from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Kernels, Levels, Operators, Standpoint
+
+if TYPE_CHECKING:
+    from inference_math.catalogue.engines import EngineRecord
 
 # What moves coefficients. The last three say which combinations were served.
 FACTORS = ["engine", "model", "generation", "kind", "weights"]
@@ -39,6 +43,20 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
 def level_of(weights: str, of: Operators) -> str:
     """Return the level of "weights": the precision, but of FP8 experts with one scale, which no served point had."""
     return ONE_SCALE if weights == "fp8" and of["kind"] != "dense" and of["blocks"] == "fp8" else weights
+
+
+def usual_kv(stored: str, heads: str, generation: str, engine: EngineRecord) -> str:
+    """Return the precision of a KV cache where nobody tells it: the checkpoint's, else what an engine takes by itself.
+
+    `heads` are those of `Operators`, `generation` is the GPU's.
+    """
+    sparse = heads == "sparse" and generation in engine["kv_sparse"]
+    return "fp8" if stored == "fp8" or sparse else "bf16"
+
+
+def told_kv(kv: str, usual: str) -> str:
+    """Return the precision that an engine is told, empty where it takes it by itself: FP8 is told in any case."""
+    return "" if kv == "bf16" and usual == "bf16" else kv
 
 
 def standpoint_of(engine: str, newest: str, given: dict[str, str], together: float, of: Operators) -> Standpoint:

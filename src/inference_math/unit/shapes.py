@@ -73,6 +73,7 @@ def shape_of(model: Model, tp: int) -> Shape:
                 "prompt_flops": layers * (cache.prompt or 4 * cache.width),
                 "least_flops": layers * cache.least, "decode_flops": layers * cache.decode_flops,
                 "reach": cache.reach, "evicts": cache.evicts, "aligned": cache.aligned,
+                "choices": 0 if cache.kept else layers,
             }
             for cache, layers in model.caches.items()
         ],

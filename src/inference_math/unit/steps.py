@@ -16,6 +16,8 @@ from inference_math.unit.types import (
     FloorSpans,
     FloorTerms,
     Group,
+    Index,
+    Kernels,
     Layout,
     Pick,
     Rates,
@@ -38,6 +40,7 @@ HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
 GROUPS = ["attention", "ffn"]  # of matrices that every token uses
 EVERYTHING = 1e15  # tokens: a reach without end
+NO_INDEX: Index = {"slower": 1.0, "choosing": 0.0}
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
 
@@ -71,10 +74,21 @@ def group_of(rates: Rates, precision: str, params: float, gpus: int) -> Group:
     return {"seconds": seconds, "least": matrix_time(params, 1, best, 1.0) if four else seconds, "rate": name}
 
 
-def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: str, memory: float) -> UnitNumbers:
+def index_of(kernels: Kernels, engine: str, gpu: str, attention: str) -> Index:
+    """Return what an index takes beside a kind of attention, a key of `kernels`, under an engine on a GPU."""
+    known = kernels["attention"][engine][kernels["like"][gpu]]
+    if attention in known:
+        return {"slower": known[attention]["slower"], "choosing": known[attention]["choosing"]}
+    return NO_INDEX
+
+
+def unit_numbers(
+    shape: Shape, rates: Rates, layout: Layout, weights: str, kv: str, memory: float, index: Index
+) -> UnitNumbers:
     """Return what a step needs to know of a unit: bytes, FLOPs, and the rates of the GPUs that share its matrices.
 
-    `memory` is the share of the GPUs' memory that the engine takes for weights and KV caches.
+    `memory` is the share of the GPUs' memory that the engine takes for weights and KV caches; for `index` see
+    `index_of`.
     """
     tp, dp, pp, fine = layout["tp"], layout["dp"], layout["pp"], shape["fine"][weights]
     gpus = tp * dp * pp
@@ -91,6 +105,8 @@ def unit_numbers(shape: Shape, rates: Rates, layout: Layout, weights: str, kv: s
         own = cache.copy()
         own["bytes"] = cache["values"] * VALUE_BYTES[kv] + cache["own_bytes"]
         own["reach"] = cache["reach"] if cache["reach"] > 0 else EVERYTHING
+        own["slower"] = index["slower"] if cache["choices"] > 0 else 1.0
+        own["choosing"] = cache["choices"] * index["choosing"]
         caches.append(own)
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
     away = min(shape["chosen"], shape["n_layers"] * dp) if dp > 1 else 0.0
@@ -231,14 +247,17 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     caches: list[CacheTerms] = []
     for cache in unit["caches"]:
         load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
-        multiplied = (1 + drafts) * cache["decode_flops"] / (found["decode_attention"] * half)
         seen = max(cache["prompt_flops"], tp * cache["least_flops"])
+        # Kernels that fill up heads compute a decode as they do a prompt's token.
+        computed = seen if cache["least_flops"] > 0 else cache["decode_flops"]
+        multiplied = (1 + drafts) * computed / (found["decode_attention"] * half)
         caches.append(
             {
                 # A decode reads each cached token and multiplies it with its queries, joined as in every kernel.
                 "read": step_time(load, multiplied, 0.0),
                 "load": load,
-                "pair": seen / (look * half),
+                "pair": cache["slower"] * seen / (look * half),
+                "choosing": cache["choosing"],
                 "reach": cache["reach"],
                 "aligned": cache["aligned"],
             }
@@ -326,6 +345,7 @@ def spans_of(terms: Terms, context: Numbers, fresh: Numbers, cached: Numbers, sm
         load = load + seen_of(cached, reach, aligned, smaller) * cache["load"]
         ahead = pairs_of(cached, reach, aligned, smaller)
         pairs = pairs + (pairs_of(cached + fresh, reach, aligned, smaller) - ahead) * cache["pair"]
+        pairs = pairs + fresh * cache["choosing"]
     return {"fresh": fresh, "read": read, "load": load, "pairs": pairs}
 
 
@@ -421,6 +441,7 @@ def floor_terms(unit: UnitNumbers) -> FloorTerms:
                 "read": read_time(cache["bytes"], bw, 1.0),
                 "load": min(cache["decode_flops"], cache["pair_flops"]) / best,
                 "pair": cache["pair_flops"] / best,
+                "choosing": 0.0,
                 "reach": cache["reach"],
                 "aligned": cache["aligned"],
             }

@@ -35,7 +35,10 @@ class CacheShape(TypedDict):
     reach: float
     evicts: bool
     aligned: bool
+    choices: float  # layers whose index, with these keys, chooses what a token sees; 0: keys of no index
     bytes: NotRequired[float]  # of a token, once: in a unit, whose KV cache has a precision
+    slower: NotRequired[float]  # what a prompt's FLOP takes over one of attention: in a unit, which has kernels
+    choosing: NotRequired[float]  # seconds of a prompt's token that choices take, however many it looks at
 
 
 class Shape(TypedDict):
@@ -79,7 +82,17 @@ class Kernel(TypedDict):
     rate: str  # whose share `compute` is
 
 
-class AttentionKernel(TypedDict):
+class Index(TypedDict):
+    """What an index that chooses tokens takes in prompts; 1 and 0 where none was measured.
+
+    Its FLOP over one of attention, both at the datasheet's rates, and seconds of a token's choice in a layer.
+    """
+
+    slower: float
+    choosing: float
+
+
+class AttentionKernel(Index):
     """The same of attention: memory of decodes, compute of prompts, and what decodes reach of the compute."""
 
     memory: float
@@ -199,11 +212,15 @@ class UnitNumbers(TypedDict):
 
 
 class CacheTerms(TypedDict):
-    """Seconds of one token in a cache: read by a decode, loaded by a prompt, seen by a prompt's token."""
+    """Seconds of one token in a cache: read by a decode, loaded by a prompt, seen by a prompt's token.
+
+    `choosing` are seconds of a prompt's token, whatever it sees.
+    """
 
     read: float
     load: float
     pair: float
+    choosing: float
     reach: float
     aligned: bool
 

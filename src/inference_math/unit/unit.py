@@ -40,7 +40,9 @@ from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibra
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
+from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mean import as_scalar, mean_seen
+from inference_math.unit.mixing import usual_kv
 from inference_math.unit.nearest import (
     alike,
     as_dated,
@@ -52,7 +54,7 @@ from inference_math.unit.nearest import (
 )
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
-from inference_math.unit.shapes import kind_of, shape_of
+from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math.unit.steps import (
     PARTS,
     answer_steps,
@@ -63,6 +65,7 @@ from inference_math.unit.steps import (
     floor_read,
     floor_spans,
     floor_terms,
+    index_of,
     kv_held,
     kv_loaded,
     kv_tokens,
@@ -119,7 +122,7 @@ class Unit:
         gpu: str | Gpu,
         tp: int = 1,
         weights: str | None = None,
-        kv: str = "bf16",
+        kv: str | None = None,
         engine: str = "vllm",
         calibration: Calibration | None = None,
         *,
@@ -144,7 +147,8 @@ class Unit:
         weights
             One of `catalogue.PRECISIONS`; the checkpoint's, `Model.stored`, where it is left out.
         kv
-            "bf16", what engines do unless they are told otherwise or the checkpoint names another, or "fp8".
+            "bf16" or "fp8"; where it is left out what the engine takes untold: the checkpoint's (`Model.stored_kv`),
+            FP8 for sparse attention under SGLang on Blackwell, else BF16.
         version
             The engine's version, "0.11.2"; today's where it is left out. One that tells no age ("nightly") is taken
             for today's, said to be unknown, and widens what is predicted.
@@ -184,7 +188,6 @@ class Unit:
             if not isinstance(value, kind):
                 raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
-        cache = as_kv_precision("kv", kv)
         told = None if memory is None else as_number("memory", memory, _MEMORY)
         layout = {
             name: as_whole(name, value, 1, _MOST_GPUS)
@@ -195,6 +198,8 @@ class Unit:
         if on.maker not in engine_record(under)["makers"]:
             able = ", ".join(name for name, record in engines().items() if on.maker in record["makers"])
             raise ValueError(f"engine must be one of {able} on {on.name}, a GPU of {on.maker}, not {under!r}")
+        usual = usual_kv(of.stored_kv, operators_of(of)["heads"], on.generation, engine_record(under))
+        cache = usual if kv is None else as_kv_precision("kv", kv)
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
         planning_option(under, async_scheduling)
@@ -253,7 +258,15 @@ class Unit:
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
         told = planning_option(self.engine, self.async_scheduling)
         on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{told and ' '}{told}{ahead}"
-        return f"{self.model.name} ({self.weights}, KV {self.kv}) on {on}"
+        why = ", as its checkpoint has it" if self.model.stored_kv == "fp8" else f", as {self.engine} has it untold"
+        cache = self.kv + (why if self.kv == self.usual_kv == "fp8" else "")
+        return f"{self.model.name} ({self.weights}, KV {cache}) on {on}"
+
+    @property
+    def usual_kv(self) -> str:
+        """The precision of the KV cache that the engine takes where nobody tells it."""
+        heads, record = operators_of(self.model)["heads"], engine_record(self.engine)
+        return usual_kv(self.model.stored_kv, heads, self.gpu.generation, record)
 
     @property
     def gpus(self) -> int:
@@ -350,13 +363,15 @@ class Unit:
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
         record = engine_record(self.engine)
         shape, rates = shape_of(self.model, self.tp), kept_by(record, rates_of(self.gpu), self.gpus)
+        attention = operators_of(self.model)["heads"] + ", " + self.kv
+        index = index_of(kernels(), alike(self.engine), like(self.gpu), attention)
         share = self.memory
         if share is None:
             there = rates["driver_bytes"]
             tokens = usual_limits(self.engine, self.gpu)["tokens"]
-            full = unit_numbers(shape, rates, layout, self.weights, self.kv, 1.0)
+            full = unit_numbers(shape, rates, layout, self.weights, self.kv, 1.0, index)
             share = usual_share(record, there, full, tokens, largest_graph(record, there, self.gpus), self.drafts)
-        found = unit_numbers(shape, rates, layout, self.weights, self.kv, share)
+        found = unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
         drafted, told = drafting(found, self.drafts, self.accepted), planning_option(self.engine, self.async_scheduling)
         return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}
 

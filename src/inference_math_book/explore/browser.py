@@ -204,7 +204,7 @@ _UNPACKED = """
 """
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
-_KERNEL = ("memory", "compute", "launch", "rate", "decode")
+_KERNEL = ("memory", "compute", "launch", "rate", "decode", "slower", "choosing")
 
 
 def script() -> str:
@@ -324,6 +324,7 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
         operators["mixed"],
         fines.index(shape["fine"]),
         _short(operators["blocks"] == BLOCKS),
+        _short(model.stored_kv == "fp8"),
     ]
     moved = [by_tp[tp]["layer_bytes"] if tp in by_tp else 0 for tp in SHARED_BY]
     sizes = [shape[name] for name in OF_A_SHAPE]
@@ -373,6 +374,7 @@ def _kernels() -> dict[str, Any]:
         if "launch" not in part:
             return {name: listed(inner) for name, inner in part.items()}
         row = [part[name] for name in _KERNEL if name in part]
+        row = row[:5] if row[5:] == [1.0, 0.0] else row  # no index
         return row[:4] if row[4:] == [row[1]] else row  # decodes' share is left out where it is the prompts'
 
     return {"like": known["like"], "names": _KERNEL, "parts": listed(parts)}

@@ -13,14 +13,14 @@ OF_A_SHAPE = [
 ]  # fmt: skip
 OF_A_CACHE = [
     "values", "own_bytes", "copies", "pair_flops", "prompt_flops", "least_flops", "decode_flops", "reach", "evicts",
-    "aligned",
+    "aligned", "choices",
 ]  # fmt: skip
 OF_A_TOKEN = ["attention", "ffn", "experts"]
 BLOCKS = "fp8 blocks"
 
 
 def unpacked(name: str, row: list[Any], fines: list[Any]) -> dict[str, Any]:
-    """Return kind, stored, context, operators, and the shape: what does not hang on the GPUs that share it, and `tp`.
+    """Return kind, what is stored, context, operators, and the shape: what does not hang on the GPUs, and `tp`.
 
     That has for each number of GPUs that divides the heads what does. A cache's `copies` are packed as its heads.
     """
@@ -43,5 +43,6 @@ def unpacked(name: str, row: list[Any], fines: list[Any]) -> dict[str, Any]:
     operators = {"name": name, "kind": row[0], "heads": row[3][0], "products": row[3][1], "mixed": row[3][2]}
     operators["blocks"] = BLOCKS if row[3][4] > 0 else "fp8"
     return {
-        "kind": row[0], "stored": row[1], "context": row[2], "operators": operators, "shape": shape, "tp": by_tp,
+        "kind": row[0], "stored": row[1], "stored_kv": "fp8" if row[3][5] > 0 else "bf16", "context": row[2],
+        "operators": operators, "shape": shape, "tp": by_tp,
     }  # fmt: skip

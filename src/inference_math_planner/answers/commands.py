@@ -28,9 +28,10 @@ def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: st
 
     Of units without pools so many are `behind` each router.
 
-    `told` is what `settings` returns, `kv` the precision of the KV cache. Stored KV caches lie in the `tier`: "" where
-    none are, "dram" for host memory, which engines load from by themselves; what loads from any other is named in a
-    line of its own. Where sessions are counted, the size of the store stands in the command, else a variable.
+    `told` is what `settings` returns, `kv` the precision of the KV cache where it is told (`unit.mixing.told_kv`).
+    Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load from by
+    themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of the
+    store stands in the command, else a variable.
     """
     engine = asked["engine"]
     found: list[list[Part]] = []
@@ -156,6 +157,8 @@ def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
         given.append({"text": engine["share"] + " {memory}", "memory": asked["unit"]["memory"]})
     if kv == "fp8":
         given.append({"text": engine["eight_bits"]})
+    if kv == "bf16" and engine["kv_fp8"]["plain"] != "":
+        given.append({"text": engine["kv_fp8"]["option"] + " " + engine["kv_fp8"]["plain"]})
     if tier != "" and not (engine["pool_store"] != "" and pool != ""):
         option = engine["store"] if tier == "dram" else engine["away"]
         if option != "":

@@ -27,6 +27,7 @@ from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, prefill_unit, sent_bytes, target_of
 from inference_math.unit.coefficients import SHIPPED
+from inference_math.unit.mixing import told_kv
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import Asked, DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
@@ -343,17 +344,17 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
     router.
     """
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
-    lines = commands(own, name, settings(own, name, row), case.unit.kv, store, behind)
+    kv = told_kv(case.unit.kv, case.unit.usual_kv)
+    lines = commands(own, name, settings(own, name, row), kv, store, behind)
     return tuple((say(title), say(line)) for title, line in lines)
 
 
 def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
     told: dict[str, object] = settings(own, name, row)
-    eight = engine(case.unit.engine)["kv_fp8"]
-    return (
-        told if case.unit.kv == "bf16" else told | {eight["option"]: eight["value"]}
-    )  # left alone, all keep BF16, if the checkpoint names no other
+    cache, kv = engine(case.unit.engine)["kv_fp8"], told_kv(case.unit.kv, case.unit.usual_kv)
+    value = {"fp8": cache["value"], "bf16": cache["plain"], "": ""}[kv]
+    return told | ({cache["option"]: value} if value else {})
 
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
@@ -429,6 +430,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
         yield from notes.widened(unit.stand, rows)
     yield from notes.to_choose(case.asked, found.solved)
     yield from notes.store_moves(case.asked, under(case), _whole(case), found["rate"] if found.best else 0.0)
+    yield from notes.unlike_usual(case.asked, unit.kv, unit.usual_kv)
     if unit.kv == "fp8":
         yield from notes.slow_cache(case.asked, under(case), under(case.resized(kv="bf16")))
     yield from notes.trusted(unit.numbers, rows)

@@ -22,7 +22,7 @@ __all__ = [
     "KERNELS_BY", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
     "excess", "front_weighs", "gpus_said", "hindered", "idle", "kept_in", "linked", "missed", "nearest_of", "promised",
     "remedy", "runner_up", "served_where", "short", "sized_how", "slow_cache", "slow_store", "standing_of",
-    "store_moves", "to_choose", "trusted", "widened",
+    "store_moves", "to_choose", "trusted", "unlike_usual", "widened",
 ]  # fmt: skip
 
 GUESSED = "a guess: no kernel of this maker was measured"
@@ -311,6 +311,13 @@ def store_moves(asked: Asked, each: StepCosts, whole: float, rate: float) -> lis
         "loaded": rate * kv_held(unit, cached) / 1e9, "carries": asked["read_bw"] / 1e9,
         "written": rate * kv_written(unit, work) / 1e9, "endless": endless,
     }]  # fmt: skip
+
+
+def unlike_usual(asked: Asked, kv: str, usual: str) -> list[Part]:
+    """Say that an engine left alone would keep the KV cache in FP8, where the plan has it in BF16."""
+    if kv != "bf16" or usual != "fp8":
+        return []
+    return [{"key": "trusted.usual_cache", "engine": asked["engine"]["title"]}]
 
 
 def slow_cache(asked: Asked, eight: StepCosts, plain: StepCosts) -> list[Part]:

@@ -70,7 +70,7 @@ def plan_after(found: Ladder, options: Namespace) -> str:
     """
     last = found.tiers.iloc[-1]
     given = {name: getattr(options, name) for name in _UNIT}
-    usual = {"kv": "bf16", "engine": "vllm"}
+    usual = {"engine": "vllm"}
     told: dict[str, str | float] = {
         _UNIT[name]: value for name, value in given.items() if value not in (None, usual.get(name))
     }

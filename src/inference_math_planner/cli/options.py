@@ -147,8 +147,7 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     unit.add_argument("--memory", type=float, help="share of GPU memory to use (default: as the engine takes)")
     unit.add_argument(
         "--kv",
-        default="bf16",
-        help="precision of the KV cache (default bf16, as engines have it if no checkpoint says fp8)",
+        help="precision of the KV cache, bf16 or fp8 (default: as the checkpoint says, or the engine has it untold)",
     )
     unit.add_argument("--engine", default="vllm", help=f"one of {', '.join(engines())} (default vllm)")
     unit.add_argument(

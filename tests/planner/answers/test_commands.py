@@ -15,6 +15,7 @@ from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
+from inference_math.unit.mixing import told_kv
 from inference_math_planner import plan
 from inference_math_planner.answers.commands import commands
 from inference_math_planner.answers.deployment import Plan
@@ -30,7 +31,7 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     assert row["rate"] > 0
     told = settings(case.asked, architecture, row)
     CASES[engine] = case
-    return said(case, architecture, told, kv, tier), told, row
+    return said(case, architecture, told, told_kv(kv, unit.usual_kv), tier), told, row
 
 
 def said(case, architecture, told, kv, tier):

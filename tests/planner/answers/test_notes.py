@@ -99,6 +99,16 @@ def test_an_fp8_cache_that_an_engine_reads_more_slowly_is_said(engine, slow):
     )
 
 
+@pytest.mark.parametrize(("gpu", "kv", "said"), [("b200", "bf16", 1), ("b200", "fp8", 0), ("h200-sxm", "bf16", 0)])
+def test_a_cache_that_an_engine_would_keep_in_fp8_is_said_and_told_otherwise(gpu, kv, said):
+    """SGLang's sparse attention on Blackwell: the plan in BF16 says so, and its commands do."""
+    found = plan(Unit.of("glm-5", gpu, 8, "fp8", kv, "sglang"), Workload(2000, 500), SLA(5, 0.2), intervals=False)
+    assert sum("untold, SGLang keeps this model's KV cache in FP8" in one for one in found.cautions) == said
+    lines = next(iter(found.starts.values())).commands
+    assert lines
+    assert all(("--kv-cache-dtype bfloat16" in line) == bool(said) for title, line in lines if "router" not in line)
+
+
 def test_what_a_replica_keeps_that_has_nothing_to_do():
     assert say(notes.short(0.9, 16, 15, [notes.idle("chunked", 12), notes.idle("aggregated", 0)])) == (
         "with queues, no architecture keeps 90% of the requests within both limits in nine of ten draws at any load; it"
