@@ -1,4 +1,4 @@
-"""Rows of `served_halves` that choose, each played as it was run; rows that score are left out at once.
+"""Rows of `served_halves`, each played as it was run: those that choose, and for a release those that score.
 
     python tools/research/halves.py
 
@@ -31,30 +31,48 @@ from inference_math.unit import Unit
 from inference_math.unit.asked import largest_graph, usual_share
 from inference_math.unit.coefficients import ENGINES
 from inference_math.workload import RandomLengths, Workload
+from inference_math_planner.answers.notes import SET_ASIDE
 from inference_math_planner.fleets.benchmarks import habits_of
 
-__all__ = ["SAME", "choosing", "closed", "first_tokens", "fitted", "predicted", "score"]
+__all__ = ["SAME", "choosing", "closed", "first_tokens", "fitted", "predicted", "results", "score"]
 
 SPANS = {"equal": 0.0, "0 to 1": 0.999, "0.8 to 1": SPAN}
 _DRAFTED = 3  # tokens, where nobody says how many: what recipes of MTP ask for
 _HELD = 256  # requests of DeepSeek-V4 that SGLang holds untold, by its later code
 _FEW = 2  # requests of each user, where nobody says how many: the cookbook's habit, of ten at least
 SAME = ["gpu", "model", "weights", "engine", "tp", "dp", "ep", "drafts", "drafted", "lengths", "n_in", "n_out", "users"]
-SAME += ["requests", "budget", "seqs", "memory", "kv", "version", "cold"]  # what a play hangs on
+SAME += ["requests", "budget", "seqs", "memory", "kv", "version", "cold", "script", "told"]  # what a play hangs on
 _OF = ["model", "gpu", "engine"]
 _LOOP = [name for name in SAME if name not in ("users", "requests")]
 _POINTS = 3  # of a group, from which on it sets coefficients
+_YEARS = {"SGLang cookbook": "SGLang cookbook of 2026"}  # of which an older one is in `served_elsewhere`
 _LOOPS = 5  # requests of each user, from which on a run is a closed loop; with fewer much of it is the opening burst
 
 
 def choosing() -> pd.DataFrame:
     """Return the rows whose groups choose, with the `group` of each, and whether its client was `cold` (of 2025)."""
+    return _rows("choose")
+
+
+def results() -> pd.DataFrame:
+    """Return all rows that set no coefficient with what is predicted, columns as of `served.external_results`.
+
+    And `ttft` and `ttft_s`. Rows that score say so in their `source`. Ask for a release alone: `score_served`.
+    """
+    frame = choosing()
+    frame = pd.concat([frame[~fitted(frame)], _rows("score")], ignore_index=True)
+    aside = frame["part"].map({"choose": "", "score": f", {SET_ASIDE}"})
+    found = predicted(frame.assign(source=frame["source"].replace(_YEARS) + aside))
+    return found.assign(**{f"{name}_s": found[f"{name}_s"].fillna(found[f"{name}_p50_s"]) for name in ("ttft", "tpot")})
+
+
+def _rows(part: str) -> pd.DataFrame:
     frame = load("served_halves").frame
-    frame = frame[frame["part"] == "choose"]
+    frame = frame[frame["part"] == part]
+    date = frame["date"].fillna("9")
     told = frame.assign(group=names_of(frame), version=frame["version"].fillna(""))
-    return told.assign(cold=(told["source"] == "InferenceX") & (told["date"].fillna("9") < "2026")).reset_index(
-        drop=True
-    )
+    told["script"] = sum(((date >= day) & frame["gpu"].str.startswith("mi")).astype(int) for day in recipes.CHANGED)
+    return told.assign(cold=(told["source"] == "InferenceX") & (date < "2026")).reset_index(drop=True)
 
 
 def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:

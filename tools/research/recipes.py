@@ -32,6 +32,9 @@ WARM = 15_000  # tokens of a step up to which an engine that has answered one pr
 ACCEPTED = 0.6  # of random tokens' drafts: calibration rows of DeepSeek with two drafts under SGLang, nearest tenth
 COLD = 70.0  # seconds: what ten times the mean TTFT of calibration rows without a warm-up holds beyond the others
 
+# When scripts changed: FP8 caches of SGLang on MI300X, three drafts of ATOM, FP8 caches of SGLang on MI355X.
+CHANGED = ("2026-01-20", "2026-03-01", "2026-03-05")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -196,7 +199,7 @@ def _sglang_amd(row: ServedRow) -> Recipe:
     if row.get("prefill_workers", 0) > 0:
         budget, kv, drafts = 262_144 if eight and not spread else 16_384, "fp8", 1 if spread else 2
     else:
-        kv = "bf16" if eight and date < ("2026-03-05" if newest else "2026-01-20") else "fp8"
+        kv = "bf16" if eight and date < CHANGED[2 if newest else 0] else "fp8"
         long = _nominal(row["n_in"]) == 8192 and row["users"] > 32
         budget, drafts = 196_608, 3
         if not eight and long:
@@ -214,7 +217,7 @@ def _atom(row: ServedRow) -> Recipe:
     2026, which name no number of drafts: one. Later ones, @14da3ee, say three. Defaults and scheduler:
     github.com/ROCm/ATOM, atom/model_engine/arg_utils.py at 0027562 and scheduler.py.
     """
-    few = str(row.get("date", "today")) < "2026-03"
+    few = str(row.get("date", "today")) < CHANGED[1]
     drafts = (1 if few else 3) if row["drafts"] == "mtp" else 0
     return Recipe(16_384 * int(row["dp"]), Habits(whole=True, alone=True), "fp8", drafts)
 

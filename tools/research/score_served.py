@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 import accuracy
+import halves
 import pandas as pd
 import saturated
 import scores
@@ -26,7 +27,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
-    more = pd.concat([accuracy.watched_results(), accuracy.silybench_results()], ignore_index=True)
+    today = halves.results()
+    print(halves.score(today, ["source", "kind", "drafts"]).round(3).to_string(index=False))
+    more = pd.concat([accuracy.watched_results(), accuracy.silybench_results(), today], ignore_index=True)
     found = served.errors(more)
     write(found, options.out / "served_error.csv", "error", "ttft", "inside", "lacked")
     print(found.to_string(index=False))

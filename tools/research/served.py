@@ -292,13 +292,14 @@ def errors(more: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return how far off predictions of points that set no coefficient are: table `served_error`.
 
     By e2e, with TTFT, of the part "blind" of the points set aside ("set aside"), and of the calibration rows of each
-    group left out of the fit with its engine on its GPU ("left out"); by TPOT of other sources. By source, model,
-    engine, GPU, precision and drafts. `lacked`: what nine in ten of them lacked at most; see `lacking`.
-    `more` are rows as `external_results` has them.
+    group left out of the fit with its engine on its GPU ("left out"); by TPOT of other sources, with TTFT where `more`
+    has it. By source, model, engine, GPU, precision and drafts. `lacked`: what nine in ten of them lacked at most; see
+    `lacking`. `more` are rows as `external_results` has them.
     """
     aside = scored(points("validation").query("left_out != 'queue' and part == 'blind'")).assign(source=SET_ASIDE)
     others = external_results() if more is None else pd.concat([external_results(), more], ignore_index=True)
-    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts="none")
+    drafts = others["drafts"].fillna("none") if "drafts" in others else "none"
+    others = others.assign(e2e=others["tpot"], e2e_s=others["tpot_s"], drafts=drafts)
     table = pd.concat([aside, others], ignore_index=True)
     by = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
     table = table.assign(maker=[GPUS[name].maker for name in table["gpu"]])
