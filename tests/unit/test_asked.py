@@ -76,6 +76,17 @@ def test_sglang_keeps_memory_for_steps_graphs_and_groups_unless_it_is_told_a_sha
         Unit.of("deepseek-v3", "h100-sxm", dp=32, ep=32, engine="sglang")
 
 
+def test_a_graph_is_as_large_as_gpus_of_a_stage_ask_for_and_shares_have_three_digits():
+    """SGLang's rule by hand: TP 2 in two stages are four GPUs, and graphs those of two."""
+    mib = {"h100-sxm": 81_559, "l40s": 46_068}
+    base = {"h100-sxm": 512 + 12_288, "l40s": 512 + 6144}
+    for gpu, few, many in (("h100-sxm", 256, 512), ("l40s", 32, 160)):
+        for tp, pp, graph in ((2, 1, few), (2, 2, few), (4, 1, many), (4, 2, many)):
+            kept = base[gpu] + 2 * graph + 128 * tp * pp
+            share = Unit.of("qwen3-8b", gpu, tp, "bf16", engine="sglang", pp=pp).share
+            assert share == round(1 - kept / mib[gpu], 3), (gpu, tp, pp)
+
+
 def test_tensorrt_takes_a_share_of_what_weights_leave():
     """Half of the memory for weights: 0.5 and nine tenths of the rest, less what engines need."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="trtllm")

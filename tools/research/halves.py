@@ -183,7 +183,7 @@ def _share(row: ServedRow, unit: Unit, budget: int) -> float:
     """Return the share of the memory that an engine takes which was told its budget, or its largest CUDA graph."""
     record, there = engine(unit.engine), unit.gpu.driver_bytes or unit.gpu.hbm_bytes
     found = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
-    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus)
+    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus / unit.pp)
     graph = graph if record["graphs"] else 0.0
     return usual_share(record, there, replace(unit, memory=1.0).numbers, budget, graph, unit.drafts)
 
