@@ -9,7 +9,7 @@ from inference_math.catalogue import model
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case
-from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of
+from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of, usual_share
 from inference_math.unit.steps import drafting, kv_pooled, kv_tokens
 from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.bench import bench_unit
@@ -85,6 +85,23 @@ def test_a_graph_is_as_large_as_gpus_of_a_stage_ask_for_and_shares_have_three_di
             kept = base[gpu] + 2 * graph + 128 * tp * pp
             share = Unit.of("qwen3-8b", gpu, tp, "bf16", engine="sglang", pp=pp).share
             assert share == round(1 - kept / mib[gpu], 3), (gpu, tp, pp)
+
+
+@pytest.mark.parametrize(
+    ("gib", "tokens", "graph", "groups", "kept"),
+    [
+        (80, 1000, 8, 1, 10_240),  # of short steps and small graphs ten GiB, on GPUs of more than sixty
+        (40, 1000, 8, 1, 512 + 1.5 * 2048 + 16 + 128),
+        (40, 4096, 8, 1, 512 + 1.5 * 4096 + 16 + 128),
+        (80, 8192, 300, 2, 512 + 12_288 + 600 + 256 + 3 * 300 * 2),
+        (80, 8192, 301, 2, 512 + 12_288 + 602 + 256 + 4.5 * 301 * 2),
+        (8, 8192, 301, 2, 8192),  # nothing is left
+    ],
+)
+def test_what_sglang_keeps_of_a_gpu_by_hand(gib, tokens, graph, groups, kept):
+    unit = Unit.of("qwen3-30b-a3b", "h100-sxm", dp=groups, ep=groups, engine="sglang").numbers
+    share = usual_share(engine("sglang"), gib * GIB, unit, tokens, graph, 0)
+    assert share == pytest.approx(1 - kept / (1024 * gib), abs=6e-4)
 
 
 def test_tensorrt_takes_a_share_of_what_weights_leave():
