@@ -117,6 +117,7 @@ def test_sglang_needs_less_of_one_gpu_and_holds_gpt_oss():
     """What one H100 serves: 3 GB beside its share of the memory would leave no room for the weights."""
     one, two = (Unit.of("gpt-oss-120b", "h100-sxm", tp, engine="sglang") for tp in (1, 2))
     assert (one.numbers["workspace"], two.numbers["workspace"]) == (1.1e9, 3e9)
+    assert Unit.of("qwen3-30b-a3b", "h100-sxm", dp=2, ep=2, engine="sglang").numbers["workspace"] == 3e9
     assert 0 < one.places(Workload(1000, 100)) < two.places(Workload(1000, 100)) / 10
 
 
