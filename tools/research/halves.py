@@ -92,8 +92,8 @@ def fitted(frame: pd.DataFrame) -> pd.Series[bool]:
     """Return which rows set coefficients: those that a law of closed loops can take, of groups of `_POINTS` or more.
 
     Without drafts, `_LOOPS` requests of each user or more, as stated, none of whom waits for a place, equal lengths or
-    nearly so. Not those of a model on a GPU under an engine of which `served` sets rows aside: scores of these stay those of what
-    nobody fitted. Which rows these are hangs on no time, measured or predicted.
+    nearly so. Not those of a model on a GPU under an engine of which `served` sets rows aside: scores of these stay
+    those of what nobody fitted. Which rows these are hangs on no time, measured or predicted.
     """
     found = (frame["drafts"] == "none") & frame["lengths"].isin(["equal", "0.8 to 1"])
     found &= frame["requests"].astype(float) >= _LOOPS * frame["users"]
