@@ -252,8 +252,8 @@ def test_a_rank_that_nobody_is_left_on_decodes_a_dummy_and_lets_nobody_in():
 def test_balance_without_a_round_holds_nobody():
     trace = arriving(0.0, 0.0, 0.15, n_in=500, n_out=90)
     runs = [
-        replay(trace, COST, scheduler=Chunked(1010, habits=Habits(whole=True, balanced=balanced), ranks=2))
-        for balanced in (True, False)
+        replay(trace, COST, scheduler=Chunked(1010, habits=Habits(whole=True, **told), ranks=2))
+        for told in ({"balanced": True, "looks": 2}, {})
     ]
     assert (runs[0].requests["ttft"] == runs[1].requests["ttft"]).all()
 
@@ -273,6 +273,13 @@ def test_a_step_of_ranks_has_the_prompts_of_the_fullest_and_of_experts_what_all_
     log = replay(trace, steps, scheduler=Chunked(40_000, habits=Habits(whole=True), ranks=4), log=True).log
     asked = steps.uneven(0, 0.0, 4.0, 4 * most, 4 * most**2 / 2, share)
     assert log.seconds[0] == pytest.approx(asked)
+
+
+def test_a_second_chunk_on_one_rank_sees_the_first_on_that_rank():
+    steps = Steps(Unit.of("deepseek-v3", "h200-sxm", tp=2, dp=4, ep=8))
+    log = replay(arriving(0.0, n_in=2000), steps, scheduler=Chunked(4000, ranks=4), log=True).log
+    asked = [steps.uneven(0, 0.0, 4.0, 4000, 4 * pairs, 1 / 4) for pairs in (5e5, 15e5)]
+    assert log.seconds[:2].tolist() == pytest.approx(asked)
 
 
 def test_without_ranks_a_prompt_by_itself_keeps_one_group_of_attention_busy():
