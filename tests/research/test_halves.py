@@ -92,6 +92,11 @@ def test_what_sets_coefficients_hangs_on_no_time_and_is_a_closed_loop_without_dr
     rows = CHOOSING[found]
     times = [name for name in CHOOSING if name.endswith("_s")] + ["rate"]
     assert halves.fitted(CHOOSING.assign(**dict.fromkeys(times, 1.0))).equals(found)
+    places = halves.fitted(CHOOSING.assign(seqs=16.0))  # those beyond them wait, and are no closed loop
+    assert (rows["users"] > 16).any()
+    assert set(CHOOSING[places]["users"]) == {users for users in rows["users"] if users <= 16}
+    assert not halves.fitted(CHOOSING.assign(lengths="0 to 1")).any()
+    assert not halves.fitted(CHOOSING.assign(requests=np.nan)).any()
     assert set(rows["drafts"]) == {"none"}
     assert (rows["requests"] >= 5 * rows["users"]).all()
     assert set(rows["engine"]) == {"sglang", "atom"}  # of TensorRT-LLM on the B200 rows of `served` are set aside
@@ -101,6 +106,7 @@ def test_what_sets_coefficients_hangs_on_no_time_and_is_a_closed_loop_without_dr
 
 def test_nights_of_a_set_up_are_one_point_of_its_loop():
     loops = halves.closed()
+    assert all(one.unit.synchronized_arrivals for one in loops)
     loop = next(one for one in loops if one.unit.gpu.name == "mi300x" and one.work.n_out > 5000)
     nights = CHOOSING.query("gpu == 'mi300x' and n_out > 5000 and users == 64")
     own = loop.rows.set_index("users").loc[64]

@@ -240,6 +240,54 @@ def test_balanced_ranks_wait_until_each_has_a_prompt_or_a_round_ends(later, step
     assert np.flatnonzero(one.tokens > 0)[1] < 7
 
 
+def test_a_rank_that_nobody_is_left_on_decodes_a_dummy_and_lets_nobody_in():
+    """One answer of two ends while the other's rank has a prompt: that waits for the end of the round all the same."""
+    trace = Trace(np.full(3, 500), np.array([90, 12, 90]), arrival=np.array([0.0, 0.0, 0.15]))
+    habits = Habits(whole=True, wait_steps=20, balanced=True)
+    log = replay(trace, COST, scheduler=Chunked(1010, habits=habits, ranks=2), log=True).log
+    assert np.flatnonzero(log.tokens > 0).tolist() == [0, 20]
+    assert log.decodes[12] == 1  # of what was full before
+
+
+def test_balance_without_a_round_holds_nobody():
+    trace = arriving(0.0, 0.0, 0.15, n_in=500, n_out=90)
+    runs = [
+        replay(trace, COST, scheduler=Chunked(1010, habits=Habits(whole=True, **told), ranks=2))
+        for told in ({"balanced": True, "looks": 2}, {})
+    ]
+    assert (runs[0].requests["ttft"] == runs[1].requests["ttft"]).all()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "share"),
+    [
+        ([1000], 1000, 1 / 4),  # on one rank of four
+        ([1000, 400], 1000, 0.35),
+        ([1000, 1000, 1000, 1000], 1000, 1.0),
+    ],
+)
+def test_a_step_of_ranks_has_the_prompts_of_the_fullest_and_of_experts_what_all_have(lengths, most, share):
+    """By hand, asked of the unit: four times the fullest rank's tokens and pairs, of which a share is there."""
+    steps = Steps(Unit.of("deepseek-v3", "h200-sxm", tp=2, dp=4, ep=8))
+    trace = Trace(np.array(lengths), np.full(len(lengths), 2), arrival=np.zeros(len(lengths)))
+    log = replay(trace, steps, scheduler=Chunked(40_000, habits=Habits(whole=True), ranks=4), log=True).log
+    asked = steps.uneven(0, 0.0, 4.0, 4 * most, 4 * most**2 / 2, share)
+    assert log.seconds[0] == pytest.approx(asked)
+
+
+def test_a_second_chunk_on_one_rank_sees_the_first_on_that_rank():
+    steps = Steps(Unit.of("deepseek-v3", "h200-sxm", tp=2, dp=4, ep=8))
+    log = replay(arriving(0.0, n_in=2000), steps, scheduler=Chunked(4000, ranks=4), log=True).log
+    asked = [steps.uneven(0, 0.0, 4.0, 4000, 4 * pairs, 1 / 4) for pairs in (5e5, 15e5)]
+    assert log.seconds[:2].tolist() == pytest.approx(asked)
+
+
+def test_without_ranks_a_prompt_by_itself_keeps_one_group_of_attention_busy():
+    steps = Steps(Unit.of("deepseek-v3", "h200-sxm", tp=2, dp=4, ep=8))
+    log = replay(arriving(0.0, n_in=1000), steps, scheduler=Chunked(40_000), log=True).log
+    assert log.seconds[0] == pytest.approx(steps(0, 0.0, 1.0, 1000, 5e5))
+
+
 def test_ranks_step_together_as_long_as_the_one_with_the_most_prompts_takes():
     """Two prompts on two ranks take as long as one on each; two on one of them as long as two."""
     trace = arriving(0.0, 0.0, 0.0)

@@ -66,6 +66,26 @@ def test_a_step_is_the_unit_s_stretched_in_parts_and_cut_at_the_floor(unit, deco
     assert early.seconds(*asked) >= least
 
 
+def test_ranks_are_asked_for_the_fullest_and_pay_for_what_all_have():
+    """Two ranks of two stages: a prompt on one of them takes as long as by itself; three and one more than two each."""
+    ranks = pace(Unit.of("deepseek-v3", "h200-sxm", 2, dp=2, ep=2, pp=2), 1.0, 1.0)
+    for decodes in (0, 40):
+        told = decodes, 3000.0 * decodes
+        assert ranks.uneven(*told, 2.0, 2000, 1e6, 0.5) == pytest.approx(ranks.seconds(*told, 1.0, 1000, 5e5))
+        most, even = ranks.uneven(*told, 6.0, 6000, 3e6, 4 / 6), ranks.uneven(*told, 4.0, 4000, 2e6, 1.0)
+        assert even < most < ranks.uneven(*told, 6.0, 6000, 3e6, 1.0)
+        assert even == pytest.approx(ranks.seconds(*told, 4.0, 4000, 2e6))
+
+
+def test_the_floor_of_ranks_has_the_prompts_that_are_there():
+    own, fast = Unit.of("deepseek-v3", "h200-sxm", 2, dp=4, ep=8), 1e-4
+    ranks = pace(own, fast, fast)
+    for decodes in (0, 40):
+        least = [ranks.uneven(decodes, 3000.0 * decodes, 4.0, 16_000, 3.2e7, share) for share in (0.25, 1.0)]
+        assert least[0] == pytest.approx(float(own.floor.step_time(decodes, 3000 if decodes else 0, 4000)), rel=1e-6)
+        assert least[1] > 2 * least[0]
+
+
 def test_prompts_without_decodes_are_priced_as_if_for_the_first_time():
     """One pace is asked many times; each question has its own answer, whatever was asked before."""
     asked, whole = pace(UNITS[0], 1.1, 1.2), (1.0, 1000, 500_000.0)

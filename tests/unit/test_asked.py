@@ -9,7 +9,7 @@ from inference_math.catalogue import model
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case
-from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of
+from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of, usual_share
 from inference_math.unit.steps import drafting, kv_pooled, kv_tokens
 from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.bench import bench_unit
@@ -76,6 +76,34 @@ def test_sglang_keeps_memory_for_steps_graphs_and_groups_unless_it_is_told_a_sha
         Unit.of("deepseek-v3", "h100-sxm", dp=32, ep=32, engine="sglang")
 
 
+def test_a_graph_is_as_large_as_gpus_of_a_stage_ask_for_and_shares_have_three_digits():
+    """SGLang's rule by hand: TP 2 in two stages are four GPUs, and graphs those of two."""
+    mib = {"h100-sxm": 81_559, "l40s": 46_068}
+    base = {"h100-sxm": 512 + 12_288, "l40s": 512 + 6144}
+    for gpu, few, many in (("h100-sxm", 256, 512), ("l40s", 32, 160)):
+        for tp, pp, graph in ((2, 1, few), (2, 2, few), (4, 1, many), (4, 2, many)):
+            kept = base[gpu] + 2 * graph + 128 * tp * pp
+            share = Unit.of("qwen3-8b", gpu, tp, "bf16", engine="sglang", pp=pp).share
+            assert share == round(1 - kept / mib[gpu], 3), (gpu, tp, pp)
+
+
+@pytest.mark.parametrize(
+    ("gib", "tokens", "graph", "groups", "kept"),
+    [
+        (80, 1000, 8, 1, 10_240),  # of short steps and small graphs ten GiB, on GPUs of more than sixty
+        (40, 1000, 8, 1, 512 + 1.5 * 2048 + 16 + 128),
+        (40, 4096, 8, 1, 512 + 1.5 * 4096 + 16 + 128),
+        (80, 8192, 300, 2, 512 + 12_288 + 600 + 256 + 3 * 300 * 2),
+        (80, 8192, 301, 2, 512 + 12_288 + 602 + 256 + 4.5 * 301 * 2),
+        (8, 8192, 301, 2, 8192),  # nothing is left
+    ],
+)
+def test_what_sglang_keeps_of_a_gpu_by_hand(gib, tokens, graph, groups, kept):
+    unit = Unit.of("qwen3-30b-a3b", "h100-sxm", dp=groups, ep=groups, engine="sglang").numbers
+    share = usual_share(engine("sglang"), gib * GIB, unit, tokens, graph, 0)
+    assert share == pytest.approx(1 - kept / (1024 * gib), abs=6e-4)
+
+
 def test_tensorrt_takes_a_share_of_what_weights_leave():
     """Half of the memory for weights: 0.5 and nine tenths of the rest, less what engines need."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="trtllm")
@@ -89,6 +117,7 @@ def test_sglang_needs_less_of_one_gpu_and_holds_gpt_oss():
     """What one H100 serves: 3 GB beside its share of the memory would leave no room for the weights."""
     one, two = (Unit.of("gpt-oss-120b", "h100-sxm", tp, engine="sglang") for tp in (1, 2))
     assert (one.numbers["workspace"], two.numbers["workspace"]) == (1.1e9, 3e9)
+    assert Unit.of("qwen3-30b-a3b", "h100-sxm", dp=2, ep=2, engine="sglang").numbers["workspace"] == 3e9
     assert 0 < one.places(Workload(1000, 100)) < two.places(Workload(1000, 100)) / 10
 
 

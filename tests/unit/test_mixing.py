@@ -181,3 +181,11 @@ def test_operators_stand_nearest_to_what_they_were_measured_on():
     assert not calibrate.by_operators(False, GENERATION)
     for changed in ({"weights": "nvfp4"}, {"kind": "MLA"}, {"generation": "Blackwell"}):
         assert not calibrate.by_operators(True, GENERATION | changed)
+
+
+@pytest.mark.parametrize(
+    ("kv", "usual", "told"),
+    [("bf16", "bf16", ""), ("fp8", "bf16", "fp8"), ("fp8", "fp8", "fp8"), ("bf16", "fp8", "bf16")],
+)
+def test_an_engine_is_told_fp8_and_what_it_would_not_take_by_itself(kv, usual, told):
+    assert calibrate.told_kv(kv, usual) == told

@@ -81,6 +81,9 @@ def test_a_host_is_as_unsure_as_its_table_says_and_moves_nothing_else():
     both = np.hypot(plain.calibration.sd("layer") * seconds, 1e6 * rows["sd"]["step"])
     assert found.sd("layer") * seconds == pytest.approx(both, rel=1e-6)
     moved = [COEFFICIENTS.index(name) for name in ("layer", "per_sequence_overhead")]
+    widths = rows["sd"] / rows["seconds"]
+    both_move = rows.loc["step", "request"] * widths.prod() * rows["seconds"]["step"] / (32 * found.coefficients.layer)
+    assert found.covariance[*moved] == found.covariance[*moved[::-1]] == pytest.approx(both_move, rel=1e-6)
     others = [place for place in range(len(COEFFICIENTS)) if place not in moved]
     square = np.ix_(others, others)
     assert (found.covariance[square] == plain.calibration.covariance[square]).all()
@@ -93,6 +96,8 @@ def test_points_that_were_served_otherwise_are_another_engine_s():
     assert known.left(work) == same.left(work) < unlike.left(work)
     assert not known.outside(work, 8)
     assert "vllm --no-async-scheduling" in unlike.outside(work, 8)[0]
+    operators = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", async_scheduling=False)  # which have the host on top
+    assert not operators.outside(work, 8)
 
 
 def test_the_table_has_every_level_and_coefficient():

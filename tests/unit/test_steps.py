@@ -250,9 +250,33 @@ def test_sparse_attention_multiplies_in_the_latent_space_and_the_floor_does_not(
         assert least["pair"] == pytest.approx(cache["pair_flops"] / numbers["best_flops"])
 
 
+def test_what_groups_wait_for_is_the_fullest_one_s_and_what_experts_have_is_everyone_s():
+    """Eight groups, and the parts that a prompt more adds: to all of them, or to the fullest only."""
+    own, fresh = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)), 5
+    spans = steps.spans_of(own, 3000, fresh, 2000, min)
+    base, more, fuller = (
+        np.array(steps.parts_of(own, spans, 16, prompts, busy, max, min)) for prompts, busy in ((4, 3), (5, 3), (4, 4))
+    )
+    read = [steps.read_by_busiest(own, 16 + prompts * fresh, min) for prompts in (4, 5)]
+    weights = (read[1] - read[0]) * own["routed"]
+    assert weights > 0
+    assert more - base == pytest.approx([weights, fresh * own["experts"], 0, 0, 0, 0, 0], abs=1e-12)
+    matrices = fresh * own["matrices"] + own["head"]
+    waits = [0, matrices, spans["load"], spans["pairs"], fresh * own["move"], fresh * own["links"], 0]
+    assert fuller - base == pytest.approx(waits, abs=1e-12)
+
+
+def test_who_sends_together_keeps_all_groups_busy_beside_decodes_and_one_without():
+    own = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8))
+    for together, beside in ((True, 1 / 8), (False, 1.0)):
+        told = {**own, "synchronized_arrivals": together}
+        assert [steps.busiest_prompts(told, decodes, 1.0, max, min) for decodes in (0, 9)] == [1.0, beside]
+        assert steps.busiest_prompts(told, 0, 24.0, max, min) == 3
+
+
 @pytest.mark.parametrize(("name", "indexed"), [("glm-5", 78), ("glm-5.2", 21), ("deepseek-v3", 0)])
 def test_an_index_that_is_slower_and_chooses_takes_so_much_longer_for_a_suffix(name, indexed):
-    """By hand: 6,400 tokens behind 57,600 look at 60,800 on average, 4,096 FLOP each of FP8's two thousand TFLOP."""
+    """By hand: 6,400 tokens behind 57,600 look at 60,800 on average: 8,192 FLOP each of FP8's two thousand TFLOP."""
     model, rates = catalogue.model(name), rates_of(catalogue.gpu("h200-sxm"))
     pairs = []
     for index in (steps.NO_INDEX, {"slower": 2.0, "choosing": 1e-7}):

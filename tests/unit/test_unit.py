@@ -382,6 +382,13 @@ def test_stages_and_groups_divide_requests():
     assert staged.kv_capacity > 2 * whole.kv_capacity
 
 
+def test_weights_that_fit_beside_nothing_else_are_refused():
+    """70.6 GB of each of two GPUs: nine tenths of 85.5 leave room beside what an engine needs, 0.85 do not."""
+    assert Unit.of("llama-3-70b", "h100-sxm", 2, "bf16", memory=0.9).numbers["kv_room"] > 0
+    with pytest.raises(ValueError, match="tp must be at least 4 for llama-3-70b in bf16 on h100-sxm at 85% of its"):
+        Unit.of("llama-3-70b", "h100-sxm", 2, "bf16", memory=0.85)
+
+
 def test_groups_hold_no_copies_of_latents():
     shared, apart = (Unit.of("deepseek-v3", "h200-sxm", **layout) for layout in ({"tp": 8}, {"dp": 8, "ep": 8}))
     copies = [{cache["copies"] for cache in unit.numbers["caches"]} for unit in (apart, shared)]

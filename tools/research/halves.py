@@ -91,14 +91,13 @@ def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:
 def fitted(frame: pd.DataFrame) -> pd.Series[bool]:
     """Return which rows set coefficients: those that a law of closed loops can take, of groups of `_POINTS` or more.
 
-    Without drafts, `_LOOPS` requests of each user or more, none of whom waits for a place, equal lengths or nearly so.
-    Not those of a model on a GPU under an engine of which `served` sets rows aside: scores of these stay those of what
-    nobody fitted. Which rows these are hangs on no time, measured or predicted.
+    Without drafts, `_LOOPS` requests of each user or more, as stated, none of whom waits for a place, equal lengths or
+    nearly so. Not those of a model on a GPU under an engine of which `served` sets rows aside: scores of these stay
+    those of what nobody fitted. Which rows these are hangs on no time, measured or predicted.
     """
-    usual = (_FEW * frame["users"]).clip(lower=EACH).astype(float)
-    sent = frame["requests"].astype(float).fillna(usual).clip(lower=frame["users"])
     found = (frame["drafts"] == "none") & frame["lengths"].isin(["equal", "0.8 to 1"])
-    found &= (sent >= _LOOPS * frame["users"]) & ~frame[_OF].agg(" ".join, axis=1).isin(_set_aside())
+    found &= frame["requests"].astype(float) >= _LOOPS * frame["users"]
+    found &= ~frame[_OF].agg(" ".join, axis=1).isin(_set_aside())
     for _, rows in frame[found].groupby(_LOOP, dropna=False):
         found[rows.index] = rows["users"] <= told_of(rows.iloc[0].to_dict()).places
     return found & (found.groupby(frame["group"]).transform("sum") >= _POINTS)
@@ -183,7 +182,7 @@ def _share(row: ServedRow, unit: Unit, budget: int) -> float:
     """Return the share of the memory that an engine takes which was told its budget, or its largest CUDA graph."""
     record, there = engine(unit.engine), unit.gpu.driver_bytes or unit.gpu.hbm_bytes
     found = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
-    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus)
+    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus / unit.pp)
     graph = graph if record["graphs"] else 0.0
     return usual_share(record, there, replace(unit, memory=1.0).numbers, budget, graph, unit.drafts)
 

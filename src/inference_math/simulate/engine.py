@@ -486,11 +486,15 @@ class Engine:
         return 0 if enough else habits["wait_steps"] - self._waited
 
     def _unbalanced(self, round_of: int) -> int:
-        """Return how many steps of a round are left, where some rank has no prompt; none where one does not decode."""
+        """Return how many steps of a round are left, where some rank has no prompt; none where one has nothing else.
+
+        A rank without requests decodes a dummy.
+        """
         some = False
         for rank in self._ranks:
-            some = some or len(rank.prompts) == 0
-            if rank.requests == len(rank.prompts):
+            if len(rank.prompts) == 0:
+                some = True
+            elif rank.requests == len(rank.prompts):
                 return 0
         return round_of - 1 - (self.batch.step - self._looked) % round_of if some and round_of > 0 else 0
 

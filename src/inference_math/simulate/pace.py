@@ -185,10 +185,8 @@ class Pace:
         mean = context / decodes if decodes > 0 else 0.0
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
         spans = spans_of(self._terms, mean, fresh, cached, min)
-        if share > 0:
-            # A group of several stages splits its prompts over them.
-            split, most = each / self._terms["ranks"], each * self._terms["stages"] / self._terms["ranks"]
-            return step_beside(self._terms, spans, decodes, each * share, max(split, min(most, 1.0)))
+        if share > 0:  # a group of several stages splits its prompts over them
+            return step_beside(self._terms, spans, decodes, each * share, max(each / self._terms["ranks"], 1.0))
         busy = busiest_prompts(self._terms, decodes, each, max, min)
         return step_beside(self._terms, spans, decodes, each, busy)
 

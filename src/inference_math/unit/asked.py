@@ -21,7 +21,10 @@ MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyon
 
 
 def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
-    """Return the requests of the largest CUDA graph that an engine makes of GPUs with so many bytes; 0: not told."""
+    """Return the requests of the largest CUDA graph that an engine makes of GPUs with so many bytes; 0: not told.
+
+    `gpus` are those of a stage.
+    """
     found = 0.0
     for row in engine["graphs"]:
         if there >= 2**30 * row["gib"]:

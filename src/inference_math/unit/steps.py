@@ -76,10 +76,8 @@ def group_of(rates: Rates, precision: str, params: float, gpus: int) -> Group:
 
 def index_of(kernels: Kernels, engine: str, gpu: str, attention: str) -> Index:
     """Return what an index takes beside a kind of attention, a key of `kernels`, under an engine on a GPU."""
-    known = kernels["attention"][engine][kernels["like"][gpu]]
-    if attention in known:
-        return {"slower": known[attention]["slower"], "choosing": known[attention]["choosing"]}
-    return NO_INDEX
+    known = kernels["attention"][engine][kernels["like"][gpu]][attention]
+    return {"slower": known["slower"], "choosing": known["choosing"]}
 
 
 def unit_numbers(

@@ -370,7 +370,9 @@ class Unit:
             there = rates["driver_bytes"]
             tokens = usual_limits(self.engine, self.gpu)["tokens"]
             full = unit_numbers(shape, rates, layout, self.weights, self.kv, 1.0, index)
-            share = usual_share(record, there, full, tokens, largest_graph(record, there, self.gpus), self.drafts)
+            share = usual_share(
+                record, there, full, tokens, largest_graph(record, there, self.gpus / self.pp), self.drafts
+            )
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
         drafted, told = drafting(found, self.drafts, self.accepted), planning_option(self.engine, self.async_scheduling)
         return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}

@@ -439,6 +439,14 @@ def test_no_benchmark_crosses_nodes_unasked(more):
     assert foresee(wide.resized(gpu="gb300"), Benchmark(1000, 100, prompts=8)).rate > 0  # a rack is one
 
 
+def test_groups_of_a_unit_are_said_to_step_together_and_those_of_pools_are_not():
+    deep, run = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8), Benchmark(1000, 20, prompts=8, rate=2.0)
+    whole, pools = foresee(deep, run), foresee(deep, replace(run, pools=(1, 1)))
+    assert (whole.ranks, pools.ranks) == (8, 1)
+    assert "8 ranks step together" in str(whole)
+    assert "ranks" not in str(pools)
+
+
 def test_pools_have_the_groups_the_links_and_a_step_of_their_own_layouts():
     """Sixteen prefill GPUs in groups of two beside eight: a group has an eighth of a link twice as wide."""
     unit = Unit.of("deepseek-v3", "gb300", 8)
