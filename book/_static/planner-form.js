@@ -148,10 +148,11 @@
     const unit = math.drafting(sized(share), Number(given.drafts), Number(given.accepted) / 100);
     if (!(unit.kv_room > 0)) {
       const fits = `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`;
-      if (!(dp > 1 && graph > 0)) throwing("gpu", fits);
-      // What an engine keeps for CUDA graphs grows with the groups: as many GPUs in fewer of them may hold it.
-      const fewer = [1, 2, 3].map((i) => 2 ** i).filter((times) => dp % times === 0 && model.tp[tp * times]).map((times) => ({ tp: String(tp * times), dp: String(dp / times) }));
-      throwing("dp", `${fits} in ${dp} groups, for which ${data.engines[given.engine].title} keeps ${math.percent(1 - share)} of the memory: take fewer groups or another GPU`, fewer);
+      // Groups hold copies of attention, and an engine keeps memory for each: as many GPUs in fewer of them may do.
+      const fewer = [2, 4, 8].map((times) => ({ tp: String(tp * times), dp: String(dp / times) }))
+        .find((one) => { try { return Number(one.dp) >= 1 && unitOf({ ...given, ...one }); } catch { return false; } });
+      if (!fewer) throwing("gpu", fits);
+      throwing("dp", `${fits} in ${dp} groups, where ${engine.title} leaves ${math.percent(share)} of the memory to weights and KV caches: take fewer groups or another GPU`, [fewer]);
     }
     return unit;
   };

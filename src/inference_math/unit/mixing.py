@@ -60,7 +60,7 @@ def told_kv(kv: str, usual: str) -> str:
 
 
 def why_kv(kv: str, usual: str, stored: str, engine: str) -> str:
-    """Return why a KV cache is in FP8 that nobody told, `stored` what its checkpoint asks for; empty where it is not."""
+    """Return why a KV cache that nobody named is in FP8, `stored` what its checkpoint asks for; empty where none is."""
     if kv != "fp8" or usual != "fp8":
         return ""
     return "as its checkpoint has it" if stored == "fp8" else "as " + engine + " has it untold"
