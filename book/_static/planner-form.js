@@ -43,8 +43,16 @@
       for (const one of form.querySelectorAll(`[name="${name}"], [data-for="${name}"]`)) one.disabled = Boolean(why);
       at(name)?.labels[0].setAttribute("data-held", why || "");
     }
+    if (data.models[state().model]) {
+      at("kv").value = untold(state()).kv;
+      at("kv").labels[0].setAttribute("data-held", whyKv(state()));
+    }
     form.querySelectorAll("input[type=range]").forEach(place);
   };
+  // A KV cache has the precision that the checkpoint or the engine has untold, until somebody chooses another.
+  let chosen = false;
+  const choose = () => { const given = state(); chosen = !data.models[given.model] || given.kv !== usualKv(given); };
+  const untold = (given) => (chosen || !data.models[given.model] ? given : { ...given, kv: usualKv(given) });
   // Whether a field can have a value; a number that is out of range is said when it is asked.
   const has = (field, value) => (field.tagName === "SELECT" ? [...field.options].some((o) => o.value === value)
     : value === "" ? Boolean(field.placeholder) : field.type !== "number" || Number.isFinite(Number(value)));
@@ -54,10 +62,12 @@
     const strange = NAMES.filter((name) => name in values && !has(at(name), String(values[name])));
     for (const name of NAMES) at(name).value = name in values && !strange.includes(name) ? values[name] : known[name];
     carried = Object.fromEntries(Object.entries(values).filter(([name]) => name in known && !NAMES.includes(name)));
+    chosen = false;
+    if ("kv" in values && !strange.includes("kv")) choose();
+    follow();
     for (const one of form.querySelectorAll("fieldset details:not(.planner-note)")) {
       one.open ||= [...one.querySelectorAll("[name]")].some(({ name, value }) => value !== known[name]);
     }
-    follow();
     return strange;
   };
 
@@ -136,7 +146,14 @@
     const graph = math.largest_graph(engine, there, tp * dp * pp);
     const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], graph, Number(given.drafts));
     const unit = math.drafting(sized(share), Number(given.drafts), Number(given.accepted) / 100);
-    if (!(unit.kv_room > 0)) throwing("gpu", `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`);
+    if (!(unit.kv_room > 0)) {
+      const fits = `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`;
+      // Groups hold copies of attention, and an engine keeps memory for each: as many GPUs in fewer of them may do.
+      const fewer = [2, 4, 8].map((times) => ({ tp: String(tp * times), dp: String(dp / times) }))
+        .find((one) => { try { return Number(one.dp) >= 1 && unitOf({ ...given, ...one }); } catch { return false; } });
+      if (!fewer) throwing("gpu", fits);
+      throwing("dp", `${fits} in ${dp} groups, where ${engine.title} leaves ${math.percent(share)} of the memory to weights and KV caches: take fewer groups or another GPU`, [fewer]);
+    }
     return unit;
   };
 
@@ -260,7 +277,7 @@
 
   // Measured kernels, which the page keeps as lists; a decode's share that is left out is that of prompts.
   const named = (part) => (Array.isArray(part)
-    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? math.NO_INDEX[name] ?? part[1]]))
+    ? Object.fromEntries(data.kernels.names.map((name, i) => [name, part[i] ?? data.kernels.no_index[name] ?? part[1]]))
     : Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, named(inner)])));
   const errors = data.errors.rows.map((row) => {
     const told = Object.fromEntries(data.errors.names.map((name, i) => [name, row[i]]));
@@ -270,6 +287,7 @@
   const indexOf = ({ model, gpu, engine, kv }) => math.index_of(kernels, data.engines[engine].like || engine, gpu, `${data.models[model].operators.heads}, ${kv}`);
   const usualKv = ({ model, gpu, engine }) => math.usual_kv(data.models[model].stored_kv, data.models[model].operators.heads, data.gpus[gpu].generation, data.engines[engine]);
   const toldKv = (given) => math.told_kv(given.kv, usualKv(given));
+  const whyKv = (given) => math.why_kv(given.kv, usualKv(given), data.models[given.model].stored_kv, given.engine);
   const normals = data.normals.rows.map((row) => row.map((number) => data.normals.values[number]));
   // The calibration that stands nearest to a unit, as `unit.nearest` chooses it.
   const calibration = (given) => {
@@ -322,7 +340,7 @@
       if (found > 2 && i > kinds.length - 2) return; // two things at once where nothing else does
       for (const change of kind) {
         yield null;
-        if (works({ ...given, ...change })) { found += 1; yield change; break; }
+        if (works(untold({ ...given, ...change }))) { found += 1; yield change; break; }
       }
     }
   };
@@ -368,6 +386,7 @@
     form.addEventListener("input", ({ target }) => {
       if (target.type === "range") slid(target);
       if (target.name === "model") asStored(target.value);
+      if (target.name === "kv") choose();
       follow();
       answer();
     });
@@ -412,6 +431,6 @@
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
     form, at, byId, known, state, write, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws,
-    spreadOf, stand, solve, errors, usualKv, toldKv, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
+    spreadOf, stand, solve, errors, usualKv, toldKv, whyKv, kernels, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, few, bestPairs, joined, pooledOf, started: false,
   };
 })();

@@ -8,7 +8,7 @@
   const card = window.inferenceMathAnswer;
   const { data } = math;
   const page = window.inferenceMathPlanner;
-  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, few, bestPairs, joined, pooledOf, solve, stand, errors, usualKv, toldKv } = page;
+  const { form, at, state, linked, remember, question, layoutsOf, mixOf, pricesOf, calibration, coefficients, inputs, draws, few, bestPairs, joined, pooledOf, solve, stand, errors, usualKv, toldKv, whyKv } = page;
   const sheet = form.closest(".planner-table");
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
@@ -493,7 +493,7 @@
     if (wrong(state())) return wrong(state());
     const given = last ?? layoutsOf(state())[0];
     const asked_ = question(given).unit;
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${given.kv}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.goal !== "unit" ? say(math.promised(crowd.shareOf(given))) : Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${[given.kv, whyKv(given)].filter(Boolean).join(", ")}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(given.prompt)} tokens in, ${digits(given.output)} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.goal !== "unit" ? say(math.promised(crowd.shareOf(given))) : Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];

@@ -139,7 +139,15 @@ def test_queues_are_those_of_the_package(page, changes):
     assert ("capacity" if owned else "fleet") in page.evaluate("window.inferenceMathPlanner.asPython()")
 
 
-PAIRED = {"model": "qwen3-235b-a22b", "prompt": "8000", "output": "1000", "ttft": "3000", "tpot": "30", "traffic": "10"}
+PAIRED = {
+    "model": "qwen3-235b-a22b",
+    "gpu": "h200-sxm",
+    "prompt": "8000",
+    "output": "1000",
+    "ttft": "3000",
+    "tpot": "30",
+    "traffic": "10",
+}
 
 
 def test_pools_get_a_layout_each_as_on_the_command_line(page):

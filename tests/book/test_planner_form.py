@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from forms import DEFAULT, case_of
+from forms import DEFAULT, case_of, unit_of
 from grids import rest_long
 
 import inference_math_planner as planner
+from inference_math import SLA, Unit, Workload
 from inference_math.evidence.numerals import digits
 from inference_math_planner import search, size
 from inference_math_planner.answers import text
@@ -190,3 +191,69 @@ def test_it_says_that_it_loads_what_it_needs_and_that_a_part_was_lost(browser, s
         page.goto((site / PAGE).as_uri())
         page.get_by_text("A part of this page was lost on the way").wait_for()
         page.close()
+
+
+def cache_of(page):
+    """Return the precision of the KV cache that the form has, and why."""
+    field = page.locator("[name=kv]")
+    return field.input_value(), page.locator("label:has([name=kv])").get_attribute("data-held")
+
+
+@pytest.mark.parametrize("name", ["planner", "planner-sessions", "planner-benchmark"])
+def test_a_kv_cache_follows_what_the_package_takes_untold(open_page, name):
+    """Until a reader chooses another, which stays; in a link that leaves it out, too."""
+    page = open_page(f"book/{name}.html")
+    for model, gpu, engine in (
+        ("glm-5", "h200-sxm", "sglang"), ("glm-5", "b200", "sglang"), ("glm-5", "b200", "vllm"),
+        ("deepseek-v4-flash", "b200", "vllm"), ("llama-3-8b", "b200", "sglang"),
+    ):  # fmt: skip
+        page.locator("[name=model]").fill(model)
+        page.locator("[name=gpu]").select_option(gpu)
+        page.locator("[name=engine]").select_option(engine)
+        unit = Unit.of(model, gpu, 8, engine=engine)
+        assert cache_of(page) == (unit.kv, unit.name.partition(f"KV {unit.kv}")[2].partition(")")[0].removeprefix(", "))
+    page.locator("[name=kv]").select_option("fp8")
+    page.locator("[name=gpu]").select_option("h200-sxm")
+    assert cache_of(page) == ("fp8", "")
+    page.locator("#planner-form").get_by_role("button", name="Reset").click()
+    assert cache_of(page) == ("bf16", "")
+    for link, found in (("", "fp8"), ("&kv=bf16", "bf16")):
+        page.evaluate(f"location.hash = '#plan:model=glm-5&gpu=b200&engine=sglang{link}'")
+        page.wait_for_function(f"document.querySelector('[name=kv]').value === '{found}'")
+    page.locator("[name=engine]").select_option("vllm")
+    page.locator("[name=engine]").select_option("sglang")
+    assert cache_of(page) == ("bf16", "")  # another than usual, chosen by the link
+
+
+def test_a_cache_untold_is_planned_as_on_the_command_line(open_page):
+    """The same numbers, notes and commands; and of the other precision, which the commands name."""
+    for kv in (None, "bf16"):
+        told = f"&kv={kv}" if kv else ""
+        page = open_page(f"{PAGE}#plan:model=glm-5&gpu=b200&engine=sglang&tp=8&ttft=3000&goal=unit{told}")
+        page.wait_for_selector("#planner-form[data-complete]")
+        unit = Unit.of("glm-5", "b200", 8, "fp8", kv, "sglang")
+        found = planner.plan(unit, Workload(2200, 170), SLA(3, 0.04), price=2.5)
+        assert page.locator("#planner-headline").text_content().endswith(found.card.what)
+        lines = page.locator("#planner-starts pre").evaluate_all("all => all.map(p => p.textContent)")
+        assert lines == [line for start in found.starts.values() for _, line in start.commands]
+        notes = [note.lower() for note in page.locator("#planner-notes li").all_text_contents()]
+        assert {f"{line}.".lower() for line in found.cautions} <= set(notes)
+        assert f"({unit.weights}, KV {unit.name.partition('KV ')[2].partition(')')[0]})" in page.evaluate(
+            "window.inferenceMathPlanner.asMarkdown()"
+        )
+
+
+def test_groups_that_leave_no_memory_are_refused_with_fewer(open_page):
+    """SGLang keeps more the more groups there are: the page, which has no field for its share, says what to change."""
+    link = "model=qwen3-235b-a22b&weights=bf16&gpu=h100-sxm&engine=sglang&tp=1&dp=8&experts=whole&ttft=3000&goal=unit"
+    page = open_page(f"{PAGE}#plan:{link}")
+    buttons = offered(page)
+    said = page.locator("#planner-headline").inner_text()
+    assert "in 8 groups, where SGLang leaves 59% of the memory" in said
+    assert said.endswith("take fewer groups or another GPU.")
+    with pytest.raises(ValueError, match="at 59% of its memory, not 1 "):
+        unit_of(DEFAULT | {"kv": "bf16"} | dict(part.split("=") for part in link.split("&")))
+    assert page.evaluate("[...document.querySelectorAll('[aria-invalid]')].map((one) => one.name)") == ["dp"]
+    buttons.first.click()
+    assert offered(page).count() == 0
+    assert [page.locator(f"[name={name}]").input_value() for name in ("tp", "dp")] == ["4", "2"]

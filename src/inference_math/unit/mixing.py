@@ -59,6 +59,13 @@ def told_kv(kv: str, usual: str) -> str:
     return "" if kv == "bf16" and usual == "bf16" else kv
 
 
+def why_kv(kv: str, usual: str, stored: str, engine: str) -> str:
+    """Return why a KV cache that nobody named is in FP8, `stored` what its checkpoint asks for; empty where none is."""
+    if kv != "fp8" or usual != "fp8":
+        return ""
+    return "as its checkpoint has it" if stored == "fp8" else "as " + engine + " has it untold"
+
+
 def standpoint_of(engine: str, newest: str, given: dict[str, str], together: float, of: Operators) -> Standpoint:
     """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.
 

@@ -42,7 +42,7 @@ from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mean import as_scalar, mean_seen
-from inference_math.unit.mixing import usual_kv
+from inference_math.unit.mixing import usual_kv, why_kv
 from inference_math.unit.nearest import (
     alike,
     as_dated,
@@ -258,9 +258,8 @@ class Unit:
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
         told = planning_option(self.engine, self.async_scheduling)
         on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{told and ' '}{told}{ahead}"
-        why = ", as its checkpoint has it" if self.model.stored_kv == "fp8" else f", as {self.engine} has it untold"
-        cache = self.kv + (why if self.kv == self.usual_kv == "fp8" else "")
-        return f"{self.model.name} ({self.weights}, KV {cache}) on {on}"
+        why = why_kv(self.kv, self.usual_kv, self.model.stored_kv, self.engine)
+        return f"{self.model.name} ({self.weights}, KV {self.kv}{why and ', '}{why}) on {on}"
 
     @property
     def usual_kv(self) -> str:

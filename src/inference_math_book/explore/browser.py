@@ -374,10 +374,10 @@ def _kernels() -> dict[str, Any]:
         if "launch" not in part:
             return {name: listed(inner) for name, inner in part.items()}
         row = [part[name] for name in _KERNEL if name in part]
-        row = row[:5] if row[5:] == [1.0, 0.0] else row  # no index
+        row = row[:5] if row[5:] == list(steps.NO_INDEX.values()) else row
         return row[:4] if row[4:] == [row[1]] else row  # decodes' share is left out where it is the prompts'
 
-    return {"like": known["like"], "names": _KERNEL, "parts": listed(parts)}
+    return {"like": known["like"], "names": _KERNEL, "no_index": steps.NO_INDEX, "parts": listed(parts)}
 
 
 def _crowd() -> dict[str, Any]:

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections import Counter
 from math import exp
+from pathlib import Path
 
 import pytest
 from node import Node
@@ -17,6 +18,7 @@ from inference_math_book.explore import browser as printed
 
 LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # and what is annotated as one
 ANNOTATED = ("list", "dict", "Sequence", "Mapping")
+PAGES = Path(__file__).parents[3] / "book" / "_static"
 
 
 def breaches(source: str) -> list[str]:
@@ -99,9 +101,11 @@ def test_what_only_python_has_is_seen(source, what):
 
 def test_everything_that_the_page_asks_for_is_printed():
     """The printer refuses names that JavaScript keeps for itself; what is exported keeps its name when shortened."""
-    script = printed.script()
-    for name in ("chosen_settings", "standing"):
-        assert re.search(rf"[{{,]{name}[:,]", script)
+    (exported,) = re.findall(r"window\.inferenceMath ?= ?\{(.*?),\s*data:", printed.script(), re.DOTALL)
+    known = set(re.findall(r"\w+(?=\s*(?::|,|$))", exported)) | {"data"}
+    asked = "".join(one.read_text(encoding="utf-8") for one in PAGES.glob("planner*.js"))
+    assert "standing_of" in known
+    assert set(re.findall(r"\bmath\.(\w+)", asked)) <= known
 
 
 def test_what_is_scipy_s_in_python_is_the_same_in_the_script(tmp_path):
