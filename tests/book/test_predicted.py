@@ -16,6 +16,6 @@ def test_each_row_stands_beside_its_prediction():
 def test_sources_differ_by_more_than_their_intervals_hold_and_set_ups_by_somewhat_more():
     found = by_source().set_index("source")
     assert found["inside"].loc[["silybench", "ATOM recipes", "ML.ENERGY", "our own"]].min() > 0.8
-    assert found["inside"].loc["SGLang cookbook"] < 0.6
+    assert found["inside"].loc["SGLang cookbook"] < 0.7
     width = load("widths").frame.set_index("name")["width"]["engine"]
     assert found["mean"].std() < width

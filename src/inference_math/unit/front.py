@@ -92,7 +92,7 @@ def handover() -> Handover:
     Examples
     --------
     >>> f"{handover().seconds:.2f} s"
-    '0.05 s'
+    '0.07 s'
     """
     frame = load("handover").frame
     row = frame[frame["factor"] == "all"].iloc[0]

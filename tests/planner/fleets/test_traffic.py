@@ -72,7 +72,7 @@ def test_a_fleet_holds_in_nine_of_ten_draws_with_other_arrivals(drawn):
     assert best.tpot[0] == pytest.approx(tpot, rel=0.1)
 
 
-@pytest.fixture(params=rest_long([3, 16]))
+@pytest.fixture(params=rest_long([5, 16]))
 def draws(request, monkeypatch):
     """Fleets are sized by few draws, and by as many as usual in the long run."""
     monkeypatch.setattr(queues, "DRAWN", request.param)
