@@ -347,15 +347,10 @@ def _models() -> dict[str, Any]:
 
 
 def _errors() -> dict[str, Any]:
-    """Return how far off predictions are known to be, as lists: three digits, and not what models and GPUs tell.
-
-    What intervals lacked has all its digits: draws are as wide as that.
-    """
+    """Return how far off predictions are known to be, as lists, without what models and GPUs tell."""
     rows: list[dict[str, Any]] = [dict(row) for row in known_errors()]
     names = [name for name in rows[0] if name not in ("kind", "maker", "generation")]
-    exact = [name for name in names if name == "lacked" or not isinstance(rows[0][name], float)]
-    short = [[row[name] if name in exact else float(f"{row[name]:.3g}") for name in names] for row in rows]
-    return {"names": names, "rows": short}
+    return {"names": names, "rows": [[row[name] for name in names] for row in rows]}
 
 
 def _normals() -> dict[str, Any]:

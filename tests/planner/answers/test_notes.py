@@ -239,11 +239,11 @@ def test_what_a_store_loads_and_writes_is_said(where, hidden):
 
 
 def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their_points():
-    unit = Unit.of("llama-3-8b", "h100-sxm")
+    unit = Unit.of("qwen3-30b-a3b", "b200", weights="bf16")
     told = say(notes.widened(unit.stand, known_errors())[0])
-    assert "14% of 7 measurements lay (llama-3-8b in bf16 on h100-sxm)" in told
-    assert notes.widened(unit.stand | {"model": "qwen3-8b"}, known_errors()) == []
-    (foreign,) = notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors())  # served in FP8
+    assert "29% of 7 measurements lay (qwen3-30b-a3b in bf16 on b200)" in told
+    assert notes.widened(unit.stand | {"model": "qwen3-235b-a22b"}, known_errors()) == []
+    (foreign,) = notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors())  # served in FP8 and NVFP4
     assert say(foreign).startswith("intervals are those of another engine than ours")
 
 
