@@ -22,6 +22,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,7 @@ NAMES = {"bfloat16": "bf16", "int4_wo": "int4", "w4a16_mxfp4": "mxfp4", "w4a8_mx
 INPUTS = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "w4a8_mxfp4_mxfp8": 1.0}  # all others in BF16
 RATES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4", "w4a8_mxfp4_mxfp8": "fp8"}
 TIMED_HOSTS = ("matrix product", "latent block, decode", "sparse block, decode")  # kinds that tell so
+UNSIZED = ("version", "kernel_source", "latency", "transmit_us", "notify_us")  # columns that are no size
 Floats = NDArray[np.float64]
 
 
@@ -186,18 +188,33 @@ def reason(behind: float, error: float, beats: float = 0.0) -> str:
 
 
 def newest(source: Path, kind: str, gpu: str) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:
-    """Yield (engine, version) and the points of each engine: of each precision those of its newest table."""
+    """Yield (engine, version) and the points of each engine: of each precision those of its newest release.
+
+    Candidates of a release are one: a later one that timed some models anew leaves the others to those before it.
+    """
     of = KINDS[kind]
     (folder,) = [name for name, ours in GPUS.items() if ours == gpu]
     for engine in ("vllm", "sglang", "trtllm", "nccl"):
         found = (source / folder / of.folder / engine).glob(f"*/{of.table}_perf.parquet")
         seen: set[str] = set()
-        for path in sorted(found, key=lambda one: release(one.parent.name), reverse=True):
-            points = POINTS[kind](pd.read_parquet(path), gpu)
+        ordered = sorted(found, key=lambda one: release(one.parent.name), reverse=True)
+        for _, candidates in groupby(ordered, key=lambda one: release(one.parent.name)[:4]):
+            paths = list(candidates)
+            points = POINTS[kind](_joined(paths), gpu)
             points = points[~points["precision"].isin(seen)]
             seen |= set(points["precision"])
             if len(points):
-                yield (engine, path.parent.name), points
+                yield (engine, paths[0].parent.name), points
+
+
+def _joined(paths: list[Path]) -> pd.DataFrame:
+    """Return the rows of the first table, and of the others those of sizes that none before them has."""
+    first, *others = (pd.read_parquet(path) for path in paths)
+    for other in others:
+        sizes = [name for name in other.columns if name not in UNSIZED]
+        known = pd.MultiIndex.from_frame(first[sizes].drop_duplicates())
+        first = pd.concat([first, other[~pd.MultiIndex.from_frame(other[sizes]).isin(known)]], ignore_index=True)
+    return first
 
 
 def release(version: str) -> tuple[int, ...]:

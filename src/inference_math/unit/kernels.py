@@ -10,8 +10,8 @@ Which curve stands for what, by rules that were written before a served point wa
   launches them all; its prompts have a curve of their own, since they attend as decodes do, and so have its decodes:
   other kernels read what is chosen than what is whole. Where these were not timed, those of latent attention stand in.
   What its index takes in prompts hangs on the GPU more than on the engine: SGLang's tables tell it for all.
-* Experts are those of tables whose tokens choose all alike, or, where none counts, by a power law; how unevenly a model
-  chooses is a coefficient of its own, and counts twice then.
+* Experts are those of tables whose tokens choose all alike, another engine's before its own by a power law: how
+  unevenly a model chooses is a coefficient of its own, and would count twice.
 * FP8 with one scale for a tensor that reads experts slower than BF16 does is passed over, for blocks: no engine keeps
   such a kernel (vLLM's on Hopper, which was timed without a configuration for it).
 * A GPU without tables has those of another one of its generation, and any other those of the H100.
@@ -204,12 +204,16 @@ def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
     """Return experts by precision, shares of the rates that the law of a step takes for them."""
     flops = rates_of(GPUS[gpu])["flops"]
     found: dict[str, Kernel] = {}
-    chosen = ("balanced", "power_law_1.2")
-    plain = _first("experts", gpu, engine, ("bf16",), chosen)
+
+    def even(precisions: tuple[str, ...]) -> Curve | None:
+        told = (_first("experts", gpu, engine, precisions, (chosen,)) for chosen in ("balanced", "power_law_1.2"))
+        return next((curve for curve in told if curve is not None), None)
+
+    plain = even(("bf16",))
     for name, precisions in _EXPERTS.items():
-        curve = _first("experts", gpu, engine, precisions, chosen)
+        curve = even(precisions)
         if name == "fp8" and curve and plain and 2 * curve.memory < plain.memory:  # see _decode
-            curve = _first("experts", gpu, engine, precisions[1:], chosen)
+            curve = even(precisions[1:])
         if curve is None:  # a launch is never nothing: who has no such kernel expands the weights to BF16
             curve = plain
         asked = _ASKED.get(name, "bf16")
