@@ -5,8 +5,8 @@ Which curve stands for what, by rules that were written before a served point wa
 * Curves count whose table is neither host-bound nor unlike its form. Where an engine has none for a precision, its
   next precision does, then another engine's.
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
-  quantisation that tables of other precisions time; of attention those of the fastest engine, in whose graphs they
-  hide; of experts the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
+  quantisation that tables of other precisions time. Of products and attention they are those of the fastest engine, in
+  whose graphs they hide: all call the same library, whatever the tables' loop adds. Of experts they are the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
   launches them all; its prompts have a curve of their own, since they attend as decodes do, and so have its decodes:
   other kernels read what is chosen than what is whole. Where these were not timed, those of latent attention stand in.
   What its index takes in prompts hangs on the GPU more than on the engine: SGLang's tables tell it for all.
@@ -33,6 +33,7 @@ __all__ = ["ENGINES", "PROJECTIONS", "TABLED", "kernels", "like"]
 ENGINES = ("vllm", "sglang", "trtllm")
 TABLED = ("a100-80gb", "h100-sxm", "h200-sxm", "b200", "b300", "gb200", "gb300", "l40s", "rtx-pro-6000")
 _ANY = "h100-sxm"
+_NO_LAUNCH = 1e-6  # seconds: the least that a curve may have
 PROJECTIONS = 5  # products of latent attention: down, up, two that stand for the heads' keys and values, out
 # Keys of products and experts, and the tables' precisions that may stand for each, the nearest first.
 _PRODUCTS = {"bf16": ("bf16",), "fp8": ("fp8", "fp8_block"), "fp8 blocks": ("fp8_block", "fp8"), "nvfp4": ("nvfp4",)}
@@ -127,18 +128,23 @@ def _all(kind: str, gpu: str, variant: str) -> list[Curve]:
 
 
 def _products(engine: str, gpu: str) -> dict[str, Kernel]:
-    plain = _first("matrix product", gpu, engine, ("bf16",), ("all",))
     found = {name: _first("matrix product", gpu, engine, all_of, ("all",)) for name, all_of in _PRODUCTS.items()}
     return {
         name: {
             "memory": curve.memory,
             "compute": curve.compute,
-            "launch": plain.launch,
+            "launch": _launch(gpu),
             "rate": _ASKED.get(name, "bf16"),
         }
         for name, curve in found.items()
-        if curve is not None and plain is not None
+        if curve is not None
     }
+
+
+def _launch(gpu: str) -> float:
+    """Return the launch of a product in BF16, of the fastest engine whose points tell one."""
+    curves = (_own("matrix product", gpu, engine, ("bf16",), ("all",)) for engine in ENGINES)
+    return min(curve.launch for curve in curves if curve is not None and curve.launch > _NO_LAUNCH)
 
 
 def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
@@ -181,8 +187,7 @@ def _block(engine: str, gpu: str, attention: float) -> float:
     """Return the launches of sparse attention and its projections: as measured together, else those of its parts."""
     if blocks := _all("sparse block, decode", gpu, "all"):
         return min(block.launch for block in blocks)
-    product = _first("matrix product", gpu, engine, ("bf16",), ("all",))
-    return attention + (PROJECTIONS * product.launch if product is not None else 0.0)
+    return attention + PROJECTIONS * _launch(gpu)
 
 
 def _decode(kind: str, gpu: str, engine: str, kv: str, variants: tuple[str, ...]) -> tuple[Curve, str]:
