@@ -245,6 +245,9 @@ def test_a_run_that_a_weaker_gpu_beats_by_far_was_held_up():
     assert served.slowed(rows).tolist() == [True, False]
     assert not served.slowed(rows.assign(gpu=["b200", "b300"])).any()  # the better one is faster
     assert not served.slowed(rows.assign(tpot_s=[0.0149, 0.01])).any()
+    late = rows.assign(tpot_s=0.01, ttft_s=[0.26, 0.1])
+    assert served.slowed(late).tolist() == [True, False]
+    assert not served.slowed(late.assign(ttft_s=[0.24, 0.1])).any()
     assert not served.slowed(rows.assign(users=[4, 8])).any()
 
 

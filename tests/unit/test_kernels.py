@@ -60,10 +60,32 @@ def test_a_dense_unit_has_the_curves_of_its_engine_on_its_gpu():
     links = row(kind="all-reduce", gpu="b200", engine="trtllm", variant="4 GPUs")
     assert told["interconnect_efficiency"] == links.memory
     assert told["collective_latency"] == pytest.approx(2e-6 * links.a0_us)
-    # Four products at the launch of BF16 (FP8's holds a kernel that the engine fuses), and the fastest attention.
+    # Four products at the launch of BF16 (FP8's holds a kernel that the engine fuses), both of the fastest engine.
     same = TABLE[(TABLE.kind == "attention, decode") & (TABLE.gpu == "b200") & (TABLE.variant == "head 128")]
-    assert plain.a0_us < product.a0_us / 2
-    assert told["launch"] == pytest.approx(1e-6 * (4 * plain.a0_us + same[same.counts == "yes"].a0_us.min()))
+    launch = launch_of("b200")
+    assert launch < plain.a0_us < product.a0_us / 2
+    assert told["launch"] == pytest.approx(1e-6 * (4 * launch + same[same.counts == "yes"].a0_us.min()))
+
+
+def launch_of(gpu):
+    rows = TABLE[(TABLE.kind == "matrix product") & (TABLE.gpu == gpu) & (TABLE.precision == "bf16")]
+    return rows[rows.a0_us > 1].a0_us.min()
+
+
+def test_a_curve_whose_points_tell_no_launch_lends_none():
+    """TensorRT-LLM's products on the L40S: the fit ends at the least that a curve may have."""
+    assert row(kind="matrix product", gpu="l40s", engine="trtllm", precision="bf16").a0_us == 1
+    assert KERNELS["products"]["trtllm"]["l40s"]["bf16"]["launch"] == pytest.approx(1e-6 * launch_of("l40s"))
+    assert launch_of("l40s") > 2
+
+
+def test_experts_that_all_are_chosen_alike_come_before_those_by_a_power_law():
+    """TensorRT-LLM's even ones in NVFP4 are unlike their form on the B200: vLLM's stand in, not its uneven ones."""
+    key = {"kind": "experts", "gpu": "b200", "precision": "nvfp4"}
+    own = row(engine="trtllm", variant="balanced", **key)
+    uneven, other = row(engine="trtllm", variant="power_law_1.2", **key), row(engine="vllm", variant="balanced", **key)
+    assert (own.counts, uneven.counts, other.counts) == ("unlike its form", "yes", "yes")
+    assert KERNELS["experts"]["trtllm"]["b200"]["nvfp4"]["compute"] == other.compute > uneven.compute
 
 
 def test_a_host_bound_table_does_not_count():
@@ -95,25 +117,23 @@ def test_decodes_in_latent_attention_have_a_share_of_their_own():
 
 
 def test_latent_attention_has_five_products_and_its_own_kernels():
-    plain = row(kind="matrix product", gpu="h200-sxm", engine="sglang", precision="bf16")
     experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
     told = found("deepseek-v3", "h200-sxm", "fp8", "sglang")
     model = catalogue.model("deepseek-v3")
     mixed = sum(layer.count for layer in model.layers if layer.ffn.experts) / model.n_layers
     mla = KERNELS["attention"]["sglang"]["h200-sxm"]["MLA, bf16"]["launch"]
     # Shared experts everywhere, a router where experts are: 5 + 2 + mixed products.
-    products = (7 + mixed) * plain.a0_us * 1e-6
+    products = (7 + mixed) * launch_of("h200-sxm") * 1e-6
     assert told["launch"] == pytest.approx(products + mla + mixed * experts)
 
 
 def test_attention_with_an_index_launches_its_block_and_no_projection_besides():
     """GLM-5 has one; where no block was timed it has the launches of its parts."""
-    plain = row(kind="matrix product", gpu="h200-sxm", engine="sglang", precision="bf16")
     blocks = TABLE[(TABLE.kind == "sparse block, decode") & (TABLE.gpu == "h200-sxm") & (TABLE.counts == "yes")]
     told, model = found("glm-5", "h200-sxm", "fp8", "sglang"), catalogue.model("glm-5")
     mixed = sum(layer.count for layer in model.layers if layer.ffn.experts) / model.n_layers
     experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
-    others = (2 + mixed) * plain.a0_us * 1e-6 + mixed * experts
+    others = (2 + mixed) * launch_of("h200-sxm") * 1e-6 + mixed * experts
     assert told["launch"] == pytest.approx(others + 1e-6 * blocks.a0_us.min())
     for engine in ENGINES:  # where no block was timed, the launches of its parts, and prompts of the H100
         own, product = KERNELS["attention"][engine]["l40s"], KERNELS["products"][engine]["l40s"]["bf16"]["launch"]

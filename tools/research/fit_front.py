@@ -5,9 +5,9 @@ Adds to data/served_left_out.csv how far TTFT is off for groups whose engine on 
     python tools/research/fit_front.py
 
 Of `served_halves` those count, too, that set coefficients, of engines in the catalogue; a median is fitted by the
-played one. Run it after `fit_served.py`: points are played with the coefficients that ship. The spread is what means
-then err by on the choosing part of the validation rows; of kinds of models that it lacks, where an engine on a GPU is
-left out.
+played one. Rows that something held up (`served.slowed`) set nothing. Run it after `fit_served.py`: points are played
+with the coefficients that ship. The spread is what means then err by on the choosing part of the validation rows; of
+kinds of models that it lacks, where an engine on a GPU is left out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("data"))
     options = arguments.parse_args()
     own = [loop for loop in halves.closed() if loop.rows["engine"].iloc[0] in ENGINES]
+    points = served.points("calibration").query("left_out == ''")
     parts = (
-        first.grid(list(served.loops(served.points("calibration").query("left_out == ''")))),
+        first.grid(list(served.loops(points.assign(slowed=served.slowed(points))))),
         first.grid(own, halves.first_tokens),
     )
     known = pd.concat(parts, ignore_index=True)

@@ -60,7 +60,11 @@ def grid(loops: Sequence[Loop], play: Callable[[Loop, float], pd.Series[float]] 
 
 
 def fit(table: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return by factor and level what is added to the logarithm of the front, from the rows of `grid`."""
+    """Return by factor and level what is added to the logarithm of the front, from the rows of `grid`.
+
+    Without those that something held up, where column `slowed` says so.
+    """
+    table = table[~table["slowed"]] if "slowed" in table else table
     names = [(factor, level) for factor in FACTORS for level in sorted(set(table[f"level: {factor}"]))]
     places = {name: place for place, name in enumerate(names)}
     columns = np.array([[places[factor, level] for level in table[f"level: {factor}"]] for factor in FACTORS])

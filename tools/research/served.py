@@ -53,7 +53,8 @@ DRAFTS = {"none": ["none"], "mtp": ["mtp"], "unknown": ["none", "mtp"]}  # what 
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 MANY = 16  # users: with fewer a step is the read of its weights, however many they are
 _TWICE, _SAME = 1.9, 1.02
-SLOWED = 1.5  # times the TPOT: nine in ten set-ups that were served at several dates differ by less
+# Times as long: nine in ten loads that were served at several dates differ by less, in their TPOT and in their TTFT.
+SLOWED = {"tpot_s": 1.5, "ttft_s": 2.5}
 GROUP = ["model", "gpu", "engine", "weights"]
 SPLIT = 28  # the seed of `parts`: set before anything was fitted to either of them
 _SET_UP = [*GROUP, "tp", "ep", "dp", "version", "n_in", "n_out"]
@@ -94,7 +95,7 @@ def _untold(frame: pd.DataFrame, index: pd.Index[int]) -> pd.Series[bool]:
 
 
 def slowed(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Return which rows took `SLOWED` times as long for a token as the same load on a GPU with no higher rate.
+    """Return which rows took `SLOWED` times as long, TPOT or TTFT, as the same load on a GPU with no higher rate.
 
     Something held such a run up that is neither the GPU nor the model.
     """
@@ -103,7 +104,8 @@ def slowed(frame: pd.DataFrame) -> pd.Series[bool]:
         for gpu, own in rows.groupby("gpu"):
             others = rows[[other != gpu and _no_better(str(other), str(gpu)) for other in rows["gpu"]]]
             if len(others):
-                found[own.index] = own["tpot_s"] > SLOWED * others["tpot_s"].min()
+                slow = [own[name] > factor * others[name].min() for name, factor in SLOWED.items()]
+                found[own.index] = np.logical_or.reduce(slow)
     return found
 
 

@@ -6,10 +6,11 @@ Which curve stands for what, by rules that were written before a served point wa
   next precision does, then another engine's.
 * Launches, the time that a kernel takes however little it does, are those of BF16 products, since engines fuse the
   quantisation that tables of other precisions time. Of products and attention they are those of the fastest engine, in
-  whose graphs they hide: all call the same library, whatever the tables' loop adds. Of experts they are the engine's own. Latent attention whose index chooses tokens is timed with its projections, and
-  launches them all; its prompts have a curve of their own, since they attend as decodes do, and so have its decodes:
-  other kernels read what is chosen than what is whole. Where these were not timed, those of latent attention stand in.
-  What its index takes in prompts hangs on the GPU more than on the engine: SGLang's tables tell it for all.
+  whose graphs they hide: all call the same library, whatever the tables' loop adds. Of experts they are the engine's
+  own. Latent attention whose index chooses tokens is timed with its projections, and launches them all; its prompts
+  have a curve of their own, since they attend as decodes do, and so have its decodes: other kernels read what is chosen
+  than what is whole. Where these were not timed, those of latent attention stand in. What its index takes in prompts
+  hangs on the GPU more than on the engine: SGLang's tables tell it for all.
 * Experts are those of tables whose tokens choose all alike, another engine's before its own by a power law: how
   unevenly a model chooses is a coefficient of its own, and would count twice.
 * FP8 with one scale for a tensor that reads experts slower than BF16 does is passed over, for blocks: no engine keeps
