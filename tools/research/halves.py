@@ -34,7 +34,7 @@ from inference_math.workload import RandomLengths, Workload
 from inference_math_planner.answers.notes import SET_ASIDE
 from inference_math_planner.fleets.benchmarks import habits_of
 
-__all__ = ["SAME", "choosing", "closed", "first_tokens", "fitted", "predicted", "results", "score"]
+__all__ = ["SAME", "choosing", "chosen", "closed", "first_tokens", "fitted", "predicted", "results", "score", "show"]
 
 SPANS = {"equal": 0.0, "0 to 1": 0.999, "0.8 to 1": SPAN}
 _DRAFTED = 3  # tokens, where nobody says how many: what recipes of MTP ask for
@@ -54,16 +54,23 @@ def choosing() -> pd.DataFrame:
     return _rows("choose")
 
 
-def results() -> pd.DataFrame:
+def chosen() -> pd.DataFrame:
+    """Return the rows that choose with what is `predicted`, and which of them are `fitted`."""
+    frame = choosing()
+    return predicted(frame.assign(fitted=fitted(frame)))
+
+
+def results(chosen: pd.DataFrame) -> pd.DataFrame:
     """Return all rows that set no coefficient with what is predicted, columns as of `served.external_results`.
 
-    And `ttft` and `ttft_s`. Rows that score say so in their `source`. Ask for a release alone: `score_served`.
+    And `ttft` and `ttft_s`. Of rows that choose, those of `chosen`. Rows that score are played here, as theirs are, and
+    say so in their `source`. Ask for a release alone: `score_served`.
     """
-    frame = choosing()
-    frame = pd.concat([frame[~fitted(frame)], _rows("score")], ignore_index=True)
-    aside = frame["part"].map({"choose": "", "score": f", {SET_ASIDE}"})
-    found = predicted(frame.assign(source=frame["source"].replace(_YEARS) + aside))
-    return found.assign(**{f"{name}_s": found[f"{name}_s"].fillna(found[f"{name}_p50_s"]) for name in ("ttft", "tpot")})
+    others = chosen[~chosen["fitted"]].drop(columns="fitted")
+    found = pd.concat([others, predicted(_rows("score"))], ignore_index=True)
+    aside = found["part"].map({"choose": "", "score": f", {SET_ASIDE}"})
+    times = {f"{name}_s": found[f"{name}_s"].fillna(found[f"{name}_p50_s"]) for name in ("ttft", "tpot")}
+    return found.assign(source=found["source"].replace(_YEARS) + aside, **times)
 
 
 def _rows(part: str) -> pd.DataFrame:
@@ -250,13 +257,11 @@ def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return groups.agg(told).assign(points=groups.size()).reset_index()
 
 
-def main() -> None:
-    """Print how far predictions are off, by group and by source."""
-    frame = choosing()
-    table = predicted(frame.assign(fitted=fitted(frame)))
+def show(table: pd.DataFrame) -> None:
+    """Print how far predictions of `chosen` are off, by group and by source."""
     for by in (["group", "drafts", "fitted"], ["source", "fitted"]):
         print(score(table, by).round(3).to_string(index=False))
 
 
 if __name__ == "__main__":
-    main()
+    show(chosen())
