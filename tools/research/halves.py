@@ -174,9 +174,7 @@ def _said(row: ServedRow) -> Recipe:
     """Return what a row states, else what its engine takes by itself."""
     name = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
     usual = usual_limits(name, GPUS[row["gpu"]])["tokens"] * _groups(name, row)
-    eight = row["source"] == "InferenceX" or str(row["model"]).startswith("deepseek-v4")
-    eight |= GPUS[row["gpu"]].generation == "Blackwell" and row["model"] == "glm-5.2"  # SGLang's choice for such
-    kv = row["kv"] if isinstance(row["kv"], str) else "fp8" if eight else "bf16"
+    kv = row["kv"] if isinstance(row["kv"], str) else unit_of(row, engine=name).usual_kv
     drafts = int(_given(row["drafted"], _DRAFTED)) if row["drafts"] == "mtp" else 0
     chunked = True if "enable_chunked_prefill" in str(row["told"]) else None
     habits = habits_of(name, chunked, str(row["version"]))
