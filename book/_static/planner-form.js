@@ -143,8 +143,7 @@
     const [engine, there] = [data.engines[given.engine], rates.driver_bytes];
     const kept = math.kept_by(engine, rates, tp * dp * pp);
     const sized = (share) => math.unit_numbers({ ...model.shape, ...layer }, kept, layout, given.weights, given.kv, share, indexOf(given));
-    const graph = math.largest_graph(engine, there, tp * dp * pp);
-    const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], graph, Number(given.drafts));
+    const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], 0, Number(given.drafts));
     const unit = math.drafting(sized(share), Number(given.drafts), Number(given.accepted) / 100);
     if (!(unit.kv_room > 0)) {
       const fits = `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`;

@@ -28,7 +28,6 @@ from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.evidence import load
 from inference_math.simulate import Run, Steps, benchmark
 from inference_math.unit import Unit
-from inference_math.unit.asked import largest_graph, usual_share
 from inference_math.unit.coefficients import ENGINES
 from inference_math.workload import RandomLengths, Workload
 from inference_math_planner.answers.notes import SET_ASIDE
@@ -163,7 +162,8 @@ def told_of(row: ServedRow) -> Told:
     if recipe.drafts:
         unit = replace(unit, drafts=recipe.drafts, accepted=recipes.ACCEPTED)
     if recipe.memory is None:
-        unit = replace(unit, memory=_share(row, unit, recipe.budget))
+        graph = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
+        unit = replace(unit, memory=unit.usual_share(recipe.budget, float(graph[1]) if graph else 0.0))
     work = Workload(row["n_in"], row["n_out"], lengths="geometric" if row["lengths"] == "chats" else "fixed")
     usual = usual_limits(unit.engine, unit.gpu)["seqs"] * _groups(unit.engine, row)
     seqs = _given(row["seqs"], _HELD if str(row["model"]).startswith("deepseek-v4") else usual)
@@ -181,15 +181,6 @@ def _said(row: ServedRow) -> Recipe:
     free, budget = name == "trtllm", int(_given(row["budget"], usual))
     told: float | None = None if pd.isna(row["memory"]) else float(row["memory"])
     return Recipe(budget, habits, kv, drafts, memory=told, free=free and told is not None)
-
-
-def _share(row: ServedRow, unit: Unit, budget: int) -> float:
-    """Return the share of the memory that an engine takes which was told its budget, or its largest CUDA graph."""
-    record, there = engine(unit.engine), unit.gpu.driver_bytes or unit.gpu.hbm_bytes
-    found = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
-    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus / unit.pp)
-    graph = graph if record["graphs"] else 0.0
-    return usual_share(record, there, replace(unit, memory=1.0).numbers, budget, graph, unit.drafts)
 
 
 def _groups(name: str, row: ServedRow) -> int:
