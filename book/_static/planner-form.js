@@ -206,7 +206,7 @@
       quantile: given.goal === "unit" ? Number(given.promise) || 0 : 0, ...fronted, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       handover: data.handover, pools: poolsOf(given), moves: {}, doubts: math.doubts(data.comparisons, model.kind, rates.generation, work.n_in, work.n_out),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
-      ahead: data.habits[given.engine].ahead, page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: model.context,
+      ahead: data.habits[given.engine].ahead, planning: "", page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: model.context,
     };
     const crowded = math.say(math.crowded(question_));
     if (crowded) refuse("sessions", crowded, [{ sessions: "0" }]);

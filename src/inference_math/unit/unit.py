@@ -366,8 +366,8 @@ class Unit:
         index = index_of(kernels(), alike(self.engine), like(self.gpu), attention)
         share = self.usual_share() if self.memory is None else self.memory
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
-        drafted, told = drafting(found, self.drafts, self.accepted), planning_option(self.engine, self.async_scheduling)
-        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}
+        drafted = drafting(found, self.drafts, self.accepted)
+        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals}
 
     @property
     def share(self) -> float:
