@@ -378,7 +378,8 @@ class Unit:
         """Return the share of the GPUs' memory that the engine takes for weights and KV caches by itself.
 
         It depends on the `tokens` of a step and the requests of the largest CUDA `graph` that it was told. Where these
-        are left out, it takes both by itself, too.
+        are left out, it takes both by itself, too. The rule is that of the versions that `data/engines.toml` names; any
+        other is taken to have it, though that is not known.
 
         Examples
         --------
