@@ -143,8 +143,7 @@
     const [engine, there] = [data.engines[given.engine], rates.driver_bytes];
     const kept = math.kept_by(engine, rates, tp * dp * pp);
     const sized = (share) => math.unit_numbers({ ...model.shape, ...layer }, kept, layout, given.weights, given.kv, share, indexOf(given));
-    const graph = math.largest_graph(engine, there, tp * dp * pp);
-    const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], graph, Number(given.drafts));
+    const share = math.usual_share(engine, there, sized(1), data.usual[given.engine][given.gpu][0], 0, Number(given.drafts));
     const unit = math.drafting(sized(share), Number(given.drafts), Number(given.accepted) / 100);
     if (!(unit.kv_room > 0)) {
       const fits = `${given.model} in ${given.weights} does not fit ${unit.gpus} × ${given.gpu}`;
@@ -207,7 +206,7 @@
       quantile: given.goal === "unit" ? Number(given.promise) || 0 : 0, ...fronted, price: Number(given.price), pool_bw: unit.gpus * (data.links[given.link].bw || rates.link_bw),
       handover: data.handover, pools: poolsOf(given), moves: {}, doubts: math.doubts(data.comparisons, model.kind, rates.generation, work.n_in, work.n_out),
       read_bw: given.tier === "hbm" ? 0 : unit.gpus * (given.tier === "own" ? 1e9 * given.store : data.tiers[given.tier].read_bw),
-      ahead: data.habits[given.engine].ahead, page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: model.context,
+      ahead: data.habits[given.engine].ahead, planning: "", page: math.page_of(data.engines[given.engine], model.kind, rates.generation), sessions: Number(given.sessions), context: model.context,
     };
     const crowded = math.say(math.crowded(question_));
     if (crowded) refuse("sessions", crowded, [{ sessions: "0" }]);

@@ -79,6 +79,17 @@ def test_nights_of_one_set_up_have_one_prediction_in_the_statistic_of_their_sour
     assert found["tpot"][0] < 0.3
 
 
+def test_rows_set_aside_are_played_with_the_recipes_of_those_that_choose(monkeypatch):
+    few = CHOOSING[CHOOSING["gpu"] == "mi355x"].head(3)
+    own = halves.predicted(few).assign(fitted=[True, False, False])
+    monkeypatch.setattr(halves, "_rows", lambda part: few.assign(part=part))
+    found = halves.results(own)
+    assert found["part"].tolist() == ["choose"] * 2 + ["score"] * 3  # those that are fitted set coefficients
+    assert found["tpot"].tolist() == [*own["tpot"][1:], *own["tpot"]]
+    assert found["source"].tolist() == ["InferenceX"] * 2 + ["InferenceX, set aside"] * 3
+    assert found[["ttft_s", "tpot_s"]].notna().all(axis=None)
+
+
 def test_scores_are_shares_of_the_measured():
     times = {"ttft_s": 1.0, "ttft_p50_s": np.nan, "tpot_s": np.nan, "tpot_p50_s": 0.01, "rate": 100.0}
     said = {"ttft": 1.5, "tpot": 0.008, "tokens": 110.0, "low": 0.007, "high": 0.009, "wide_low": 0.006}

@@ -134,15 +134,20 @@ def played(trace, cost, scheduler, reuse):
     return gone, gaps, log, preempted
 
 
-coefficient = st.floats(0.001, 1).map(lambda x: x * 1.0123456789)
+def coefficients(unlike):
+    """Seconds that no whole numbers of others add up to: to the last digit equal times have no order."""
+    return st.floats(0.001, 1).map(lambda seconds: seconds * unlike)
+
+
+coefficient = coefficients(1.0123456789)
 costs = st.builds(
     StepCost,
-    t_w=coefficient,
-    T=coefficient,
+    t_w=coefficients(1.0246813579),
+    T=coefficients(1.0357924681),
     T_decode=st.just(0.0) | coefficient,
-    prompt=coefficient,
+    prompt=coefficients(1.0468135792),
     pair=st.just(0.0) | coefficient,
-    delta_h=coefficient,
+    delta_h=coefficients(1.0579246813),
     kv_read=st.just(0.0) | coefficient,
     overlap=st.sampled_from(OVERLAPS),
 )
@@ -186,7 +191,7 @@ growing = st.builds(Aggregated, crowds, narrow, st.just(True)) | st.builds(
 )
 pools = st.builds(
     Disaggregated, st.integers(1, 2), st.integers(1, 2), st.just(0.0) | coefficient, max_batches, capacities,
-    groups=st.integers(1, 2), budget=st.sampled_from([1, 20, 60]),
+    groups=st.integers(1, 2), budget=st.sampled_from([1, 20, 60]), ahead=st.booleans(),
 )  # fmt: skip
 
 
@@ -195,7 +200,7 @@ class DecodeUnit:
 
     def __init__(self, cost, scheduler, gone, gaps, log):
         self.cost, self.scheduler, self.gone, self.gaps, self.log = cost, scheduler, gone, gaps, log
-        self.now, self.inside, self.queue = 0.0, [], []
+        self.now, self.inside, self.queue, self.planned, self.began = 0.0, [], [], [], False
         self.coming, self.link = 0, 0.0
 
     def context(self):
@@ -205,6 +210,7 @@ class DecodeUnit:
         return self.cost(len(self.inside), self.context(), 0.0, 0, 0.0)
 
     def step(self):
+        self.planned, self.began = self.having_room(), True
         self.log.append((len(self.inside), self.context(), 0, self.now, self.seconds(), 0.0))
         self.now += self.seconds()
         for one in self.inside:
@@ -214,11 +220,24 @@ class DecodeUnit:
         self.inside = [one for one in self.inside if one.tokens != one.n_out]
         self.admit()
 
-    def admit(self):
-        while self.queue and len(self.inside) < self.scheduler.max_batch:
-            if sum(one.n_in + one.n_out for one in [*self.inside, self.queue[0]]) > self.scheduler.kv_capacity:
+    def having_room(self):
+        """Return who of those who wait fits together with who is inside, in their order."""
+        fits = []
+        for one in self.queue:
+            held = [*self.inside, *fits, one]
+            over = sum(each.n_in + each.n_out for each in held) > self.scheduler.kv_capacity
+            if over or len(held) > self.scheduler.max_batch:
                 break
-            self.inside.append(self.queue.pop(0))
+            fits.append(one)
+        return fits
+
+    def admit(self):
+        """Let join who fits; where steps are planned ahead, of those who did when the last one began, if any did."""
+        self.began = self.began and bool(self.inside)
+        own = self.planned if self.scheduler.ahead and self.began else self.queue
+        joining = [one for one in self.having_room() if one in own]
+        self.inside += joining
+        self.queue = self.queue[len(joining) :]
 
 
 def pooled(trace, cost, scheduler, reuse):
@@ -269,14 +288,11 @@ def pooled(trace, cost, scheduler, reuse):
                 continue
         else:
             unit.coming -= 1
-        unit.queue.append(one)
-        if not unit.inside:
-            unit.now = max(unit.now, time)
-            unit.admit()
-        elif unit.now < time:
+        if unit.inside and unit.now < time:
             unit.step()
-        else:
-            unit.admit()
+        unit.now = max(unit.now, time)
+        unit.queue.append(one)
+        unit.admit()
     for unit in units:
         while unit.inside:
             unit.step()

@@ -28,13 +28,12 @@ from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.evidence import load
 from inference_math.simulate import Run, Steps, benchmark
 from inference_math.unit import Unit
-from inference_math.unit.asked import largest_graph, usual_share
 from inference_math.unit.coefficients import ENGINES
 from inference_math.workload import RandomLengths, Workload
 from inference_math_planner.answers.notes import SET_ASIDE
 from inference_math_planner.fleets.benchmarks import habits_of
 
-__all__ = ["SAME", "choosing", "closed", "first_tokens", "fitted", "predicted", "results", "score"]
+__all__ = ["SAME", "choosing", "chosen", "closed", "first_tokens", "fitted", "predicted", "results", "score", "show"]
 
 SPANS = {"equal": 0.0, "0 to 1": 0.999, "0.8 to 1": SPAN}
 _DRAFTED = 3  # tokens, where nobody says how many: what recipes of MTP ask for
@@ -54,16 +53,23 @@ def choosing() -> pd.DataFrame:
     return _rows("choose")
 
 
-def results() -> pd.DataFrame:
+def chosen() -> pd.DataFrame:
+    """Return the rows that choose with what is `predicted`, and which of them are `fitted`."""
+    frame = choosing()
+    return predicted(frame.assign(fitted=fitted(frame)))
+
+
+def results(chosen: pd.DataFrame) -> pd.DataFrame:
     """Return all rows that set no coefficient with what is predicted, columns as of `served.external_results`.
 
-    And `ttft` and `ttft_s`. Rows that score say so in their `source`. Ask for a release alone: `score_served`.
+    And `ttft` and `ttft_s`. Of rows that choose, those of `chosen`. Rows that score are played here, as theirs are, and
+    say so in their `source`. Ask for a release alone: `score_served`.
     """
-    frame = choosing()
-    frame = pd.concat([frame[~fitted(frame)], _rows("score")], ignore_index=True)
-    aside = frame["part"].map({"choose": "", "score": f", {SET_ASIDE}"})
-    found = predicted(frame.assign(source=frame["source"].replace(_YEARS) + aside))
-    return found.assign(**{f"{name}_s": found[f"{name}_s"].fillna(found[f"{name}_p50_s"]) for name in ("ttft", "tpot")})
+    others = chosen[~chosen["fitted"]].drop(columns="fitted")
+    found = pd.concat([others, predicted(_rows("score"))], ignore_index=True)
+    aside = found["part"].map({"choose": "", "score": f", {SET_ASIDE}"})
+    times = {f"{name}_s": found[f"{name}_s"].fillna(found[f"{name}_p50_s"]) for name in ("ttft", "tpot")}
+    return found.assign(source=found["source"].replace(_YEARS) + aside, **times)
 
 
 def _rows(part: str) -> pd.DataFrame:
@@ -156,7 +162,8 @@ def told_of(row: ServedRow) -> Told:
     if recipe.drafts:
         unit = replace(unit, drafts=recipe.drafts, accepted=recipes.ACCEPTED)
     if recipe.memory is None:
-        unit = replace(unit, memory=_share(row, unit, recipe.budget))
+        graph = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
+        unit = replace(unit, memory=unit.usual_share(recipe.budget, float(graph[1]) if graph else 0.0))
     work = Workload(row["n_in"], row["n_out"], lengths="geometric" if row["lengths"] == "chats" else "fixed")
     usual = usual_limits(unit.engine, unit.gpu)["seqs"] * _groups(unit.engine, row)
     seqs = _given(row["seqs"], _HELD if str(row["model"]).startswith("deepseek-v4") else usual)
@@ -167,24 +174,13 @@ def _said(row: ServedRow) -> Recipe:
     """Return what a row states, else what its engine takes by itself."""
     name = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
     usual = usual_limits(name, GPUS[row["gpu"]])["tokens"] * _groups(name, row)
-    eight = row["source"] == "InferenceX" or str(row["model"]).startswith("deepseek-v4")
-    eight |= GPUS[row["gpu"]].generation == "Blackwell" and row["model"] == "glm-5.2"  # SGLang's choice for such
-    kv = row["kv"] if isinstance(row["kv"], str) else "fp8" if eight else "bf16"
+    kv = row["kv"] if isinstance(row["kv"], str) else unit_of(row, engine=name).usual_kv
     drafts = int(_given(row["drafted"], _DRAFTED)) if row["drafts"] == "mtp" else 0
     chunked = True if "enable_chunked_prefill" in str(row["told"]) else None
     habits = habits_of(name, chunked, str(row["version"]))
     free, budget = name == "trtllm", int(_given(row["budget"], usual))
     told: float | None = None if pd.isna(row["memory"]) else float(row["memory"])
     return Recipe(budget, habits, kv, drafts, memory=told, free=free and told is not None)
-
-
-def _share(row: ServedRow, unit: Unit, budget: int) -> float:
-    """Return the share of the memory that an engine takes which was told its budget, or its largest CUDA graph."""
-    record, there = engine(unit.engine), unit.gpu.driver_bytes or unit.gpu.hbm_bytes
-    found = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
-    graph = float(found[1]) if found else largest_graph(record, there, unit.gpus / unit.pp)
-    graph = graph if record["graphs"] else 0.0
-    return usual_share(record, there, replace(unit, memory=1.0).numbers, budget, graph, unit.drafts)
 
 
 def _groups(name: str, row: ServedRow) -> int:
@@ -250,13 +246,11 @@ def score(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return groups.agg(told).assign(points=groups.size()).reset_index()
 
 
-def main() -> None:
-    """Print how far predictions are off, by group and by source."""
-    frame = choosing()
-    table = predicted(frame.assign(fitted=fitted(frame)))
+def show(table: pd.DataFrame) -> None:
+    """Print how far predictions of `chosen` are off, by group and by source."""
     for by in (["group", "drafts", "fitted"], ["source", "fitted"]):
         print(score(table, by).round(3).to_string(index=False))
 
 
 if __name__ == "__main__":
-    main()
+    show(chosen())

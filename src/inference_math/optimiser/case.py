@@ -20,7 +20,7 @@ from inference_math.optimiser.starts import page_of
 from inference_math.unit import Unit
 from inference_math.unit.asked import crowded, of_architecture, scattered_over
 from inference_math.unit.front import Front, handover
-from inference_math.unit.nearest import known_comparisons, plans_ahead
+from inference_math.unit.nearest import known_comparisons, planning_option, plans_ahead
 from inference_math.unit.rates import acceleration
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Pools, StepCosts
 from inference_math.workload import SLA, Workload
@@ -106,6 +106,7 @@ class Case:
             "watts": self.unit.gpu.tdp or 0.0,
             "doubts": self.doubts, "sessions": self.sessions, "context": self.unit.model.context or 0,
             "ahead": plans_ahead(self.unit.engine, self.unit.version, self.unit.async_scheduling),
+            "planning": planning_option(self.unit.engine, self.unit.async_scheduling),
             "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
         }  # fmt: skip
 

@@ -199,9 +199,13 @@ class Batch:
         if self.record.notes:
             self.record.run(seconds, 0.0, 1, 0)
 
-    def until_event(self) -> float:
-        """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see."""
+    def until_event(self, most: int) -> float:
+        """Return where `decode` gets to: the next finish, or the end of a step after which there is more to see.
+
+        In at `most` so many steps.
+        """
         steps, first, rise = self._ahead()
+        steps = min(steps, most)
         return self.now + steps * first + rise * steps * (steps - 1) / 2
 
     def calm_until(self) -> float:

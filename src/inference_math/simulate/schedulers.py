@@ -141,7 +141,8 @@ class Disaggregated:
 
     The cost of a simulation is that of both pools. Where prefill units have another layout or other GPUs, theirs is
     `prefill`, and the cost that of decode units; `incoming` is what a token takes over the link of a decode unit, whose
-    GPUs take it in together. None: they are as many as a prefill unit's.
+    GPUs take it in together. None: they are as many as a prefill unit's. Decode units that plan `ahead` plan a step
+    while the one before it runs, as in `Habits`.
     """
 
     prefill_units: int = 1
@@ -154,8 +155,10 @@ class Disaggregated:
     budget: int = 1
     prefill: Cost | None = None
     incoming: float | None = None
+    ahead: bool = False
 
     def __post_init__(self) -> None:
+        as_bool("ahead", self.ahead)
         as_whole("groups", self.groups)
         as_whole("budget", self.budget)
         as_whole("prefill_units", self.prefill_units)
@@ -190,7 +193,7 @@ Scheduler = Aggregated | Chunked | Disaggregated
 def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, brings: int = 1) -> System:
     """Return a scheduler, and what a blocking store makes it wait, as plain numbers."""
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
-    habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits()
+    habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits(ahead=pools.ahead)
     return {
         "engines": 1,
         "prefill_units": pools.prefill_units if pools is scheduler else 0,

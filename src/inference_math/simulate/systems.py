@@ -111,10 +111,15 @@ class DecodeUnit:
     Where caches grow and the next step's tokens have no room, who came last is preempted, as in `Engine`: it waits
     before all others, and is computed again here, beside the decodes, as a decode instance of vLLM does: its whole
     prompt and what it has of its answer, in one step. No part of it is found in a store or sent once more.
+
+    One that plans `ahead` lets join those who waited, and had room, when the step before began. Who finds no step
+    under way joins at once.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, ahead: bool) -> None:
         self.batch = batch
+        self._ahead = ahead
+        self._planned = EVER  # of those who wait, who may join before the next step
         self.coming = 0  # requests whose caches are on the link
         self._link_free = 0.0
         self.queue: deque[tuple[Request, float, float]] = deque()
@@ -146,8 +151,13 @@ class DecodeUnit:
         return self._run(inf)
 
     def until_event(self) -> float:
-        """Return where the next event is: the end of a step that computes, the next finish, or the end of the room."""
-        return self.batch.now + self._step()[0] if len(self._again) > 0 else self.batch.until_event()
+        """Return where the next event is: the next finish, the end of the room, or of a step after which some join.
+
+        Or of a step that computes.
+        """
+        if len(self._again) > 0:
+            return self.batch.now + self._step()[0]
+        return self.batch.until_event(1 if self._joining() > 0 else EVER)
 
     def settle(self) -> None:
         """Preempt whose next token has no room; where nobody need go, let join who fits."""
@@ -158,11 +168,14 @@ class DecodeUnit:
             self.queue.appendleft((request, request.admitted, request.first))
             batch.record.preempted += 1
             away += 1
-        while away == 0 and len(self.queue) > 0:
+        if self.idle() or not self._ahead:
+            self._planned = EVER
+        while away == 0 and self._planned > 0 and len(self.queue) > 0:
             request, admitted, first_token = self.queue[0]
             if not (batch.fits(request) if request.kept > 0 else batch.fits_at_once(request)):
                 break
             self.queue.popleft()
+            self._planned -= 1
             room.take(request)
             if request.kept > 0:
                 self._again.append(request)
@@ -170,11 +183,21 @@ class DecodeUnit:
                 batch.join(request, admitted, first_token, 1)
 
     def _run(self, until: float) -> list[Request]:
+        self._planned = self._joining()
         if len(self._again) > 0:
             self._compute()
         else:
-            self.batch.decode(until, EVER)
+            self.batch.decode(until, 1 if self._planned > 0 else EVER)
         return self.batch.finished()
+
+    def _joining(self) -> int:
+        """Return how many of those who wait have room now, for the step after the next, where it is planned ahead."""
+        if not self._ahead:
+            return 0
+        first: deque[Request] = deque()
+        while len(first) < min(len(self.queue), self.batch.room.places):
+            first.append(self.queue[len(first)][0])
+        return self.batch.holds(first)
 
     def _compute(self) -> None:
         """Make a step that computes requests again: they have their next token at its end."""
@@ -280,7 +303,7 @@ class Pools:
         first = system["prefill_units"] * system["groups"]  # in a log the groups that prefill come before
         for i in range(system["decode_units"]):
             batch = Batch(cost, record, room_of(system), first + i, system["gives"])
-            self.units.append(DecodeUnit(batch))
+            self.units.append(DecodeUnit(batch, system["admission"]["ahead"]))
         self._incoming = system["incoming"]
         self._events: list[Any] = []
         self._order = 0

@@ -21,7 +21,7 @@ MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyon
 
 
 def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
-    """Return the requests of the largest CUDA graph that an engine makes of GPUs with so many bytes; 0: not told.
+    """Return the requests of the largest CUDA graph that an engine makes on GPUs with so many bytes.
 
     `gpus` are those of a stage.
     """
@@ -38,13 +38,15 @@ def usual_share(
     """Return the share of a GPU's memory for weights and KV caches that an engine takes unless it is told otherwise.
 
     `there` are the GPU's bytes, `unit` is one that takes all of them; a step has so many `tokens` of all its groups,
-    the largest CUDA `graph` so many requests. The engine's record says how.
+    the largest CUDA `graph` so many requests; 0: as many as the engine takes by itself. The engine's record says how.
     """
     if engine["of_rest"]:
         taken = weights_share(unit, there)
         return taken + engine["takes"] * (1 - taken)
-    if not graph > 0:
+    if len(engine["graphs"]) == 0:
         return engine["takes"]
+    if not graph > 0:
+        graph = largest_graph(engine, there, unit["gpus"] / unit["layout"]["pp"])
     reserves, mib, groups = engine["reserves"], there / 2**20, unit["layout"]["dp"]
     kept = reserves["base"] + reserves["token"] * max(tokens, 2048) + reserves["graph"] * graph
     kept += reserves["gpu"] * unit["gpus"]

@@ -124,7 +124,6 @@ def unit_numbers(
         "best_flops": gpus * best_of(rates),
         "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
         "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "synchronized_arrivals": False,
-        "planning": "",
     }  # fmt: skip
 
 

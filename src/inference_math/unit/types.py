@@ -208,7 +208,6 @@ class UnitNumbers(TypedDict):
     accepted: float  # chance that one is whose predecessors were
     gives: float  # tokens that a step gives a request: one, and the drafts that are accepted
     synchronized_arrivals: bool  # whether users send together, as in a closed loop
-    planning: str  # the option by which the engine is told whether to plan a step ahead; "": it is not told
 
 
 class CacheTerms(TypedDict):
@@ -318,6 +317,7 @@ class Asked(TypedDict):
     watts: float  # of a GPU, rated
     engine: EngineRecord
     ahead: bool  # whether an engine of this age plans a step while the one before it runs
+    planning: str  # the option by which it is told so; "": it is not told
     page: int  # tokens of which a chunk is a multiple
     context: int  # tokens that the model was made for; 0: not stated
     sessions: float  # whose stored part a unit keeps; 0: not known

@@ -35,7 +35,7 @@ from inference_math.evidence.checks import (
 )
 from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
-from inference_math.unit.asked import kept_by, largest_graph, max_kv_seqs, usual_share
+from inference_math.unit.asked import kept_by, max_kv_seqs, usual_share
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
@@ -360,26 +360,36 @@ class Unit:
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
         layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
-        record = engine_record(self.engine)
-        shape, rates = shape_of(self.model, self.tp), kept_by(record, rates_of(self.gpu), self.gpus)
+        shape = shape_of(self.model, self.tp)
+        rates = kept_by(engine_record(self.engine), rates_of(self.gpu), self.gpus)
         attention = operators_of(self.model)["heads"] + ", " + self.kv
         index = index_of(kernels(), alike(self.engine), like(self.gpu), attention)
-        share = self.memory
-        if share is None:
-            there = rates["driver_bytes"]
-            tokens = usual_limits(self.engine, self.gpu)["tokens"]
-            full = unit_numbers(shape, rates, layout, self.weights, self.kv, 1.0, index)
-            share = usual_share(
-                record, there, full, tokens, largest_graph(record, there, self.gpus / self.pp), self.drafts
-            )
+        share = self.usual_share() if self.memory is None else self.memory
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
-        drafted, told = drafting(found, self.drafts, self.accepted), planning_option(self.engine, self.async_scheduling)
-        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals, "planning": told}
+        drafted = drafting(found, self.drafts, self.accepted)
+        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals}
 
     @property
     def share(self) -> float:
         """Share of the GPUs' memory for weights and KV caches: the one that was named, else what the engine takes."""
         return self.numbers["memory"]
+
+    def usual_share(self, tokens: float | None = None, graph: float = 0.0) -> float:
+        """Return the share of the GPUs' memory that the engine takes for weights and KV caches by itself.
+
+        It depends on the `tokens` of a step and the requests of the largest CUDA `graph` that it was told. Where these
+        are left out, it takes both by itself, too. The rule is that of the versions that `data/engines.toml` names; any
+        other is taken to have it, though that is not known.
+
+        Examples
+        --------
+        >>> unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="sglang")
+        >>> [unit.usual_share(tokens) for tokens in (None, 2048)]
+        [0.834, 0.874]
+        """
+        there, full = rates_of(self.gpu)["driver_bytes"], replace(self, memory=1.0).numbers
+        taken = usual_limits(self.engine, self.gpu)["tokens"] if tokens is None else tokens
+        return usual_share(engine_record(self.engine), there, full, taken, graph, self.drafts)
 
     @cached_property
     def terms(self) -> Terms:

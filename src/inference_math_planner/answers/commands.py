@@ -87,8 +87,8 @@ def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str
     given = parallel_args(asked)
     given.extend(speculative_args(asked))
     given.extend(kv_args(asked, kv, tier, pool))
-    if asked["unit"]["planning"] != "":
-        given.append({"text": asked["unit"]["planning"]})
+    if asked["planning"] != "":
+        given.append({"text": asked["planning"]})
     for key in told:
         option = key
         if not key.startswith("--"):

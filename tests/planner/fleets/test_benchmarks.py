@@ -411,7 +411,8 @@ def test_pools_are_those_of_the_simulator():
         Same(2000, 120, 0.3), simulate.Steps(UNIT), concurrency=24, requests=200,
         front=UNIT.front.seconds + handover().seconds,
         scheduler=simulate.Disaggregated(
-            prefill_units=2, decode_units=1, transfer=sent, max_batch=UNIT.places(Workload(2000, 120)), budget=4096
+            prefill_units=2, decode_units=1, transfer=sent, max_batch=UNIT.places(Workload(2000, 120)), budget=4096,
+            ahead=True,
         ),
     )  # fmt: skip
     for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("latency", "latency")):
