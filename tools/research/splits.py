@@ -178,12 +178,12 @@ def _each(row: pd.Series, tpot: float, prefills: list[int], decodes: list[int]) 
 def _pools(row: pd.Series, unit: Unit, work: Workload) -> Disaggregated:
     """Return the pools of a split, whose decode units are `unit`."""
     alike = _laid(row, [int(row[f"prefill_{name}"]) for name in _LAYOUT])
-    first, token = _unit(alike), unit.model.kv_token("fp8")
+    first, token, told = _unit(alike), unit.model.kv_token("fp8"), recipe_of(alike)
     return Disaggregated(
         int(row["prefill_workers"]), int(row["workers"]),
         transfer=token / LINK / first.tp, incoming=token / LINK / unit.gpus,
         max_batch=max(1, unit.places(work)), groups=first.dp,
-        budget=recipe_of(alike).budget // first.dp, prefill=Steps(first.near(work)),
+        budget=told.budget // first.dp, prefill=Steps(first.near(work)), ahead=told.habits.ahead,
     )  # fmt: skip
 
 
