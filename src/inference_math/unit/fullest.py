@@ -20,21 +20,21 @@ def fullest(prompts: float, ranks: float, stages: float) -> float:
     """
     if prompts <= 1:
         return prompts
-    low, groups = floor(prompts), floor(ranks / stages)
+    low = floor(prompts)
     if low >= LARGE:
-        return beyond(means_to(LARGE, groups, stages), prompts, ranks)
-    top = 32
-    while top <= low:
-        top *= 2
-    means = means_to(top, groups, stages)
+        return beyond(means_to(LARGE, ranks, stages), prompts, ranks)
+    means = means_to(low + 1, ranks, stages)
     return means[low] + (prompts - low) * (means[low + 1] - means[low])
 
 
-def means_to(top: int, groups: int, stages: float) -> list[float]:
-    """Return the mean of the fullest for 0 to `top` prompts, or more; each is computed once."""
-    name = f"{groups}/{stages}"
-    if name not in FULLEST or len(FULLEST[name]) <= top:
-        FULLEST[name] = summed(top, groups, stages)
+def means_to(last: int, ranks: float, stages: float) -> list[float]:
+    """Return the mean of the fullest for 0 to `last` prompts, or more; each is computed once."""
+    name = f"{ranks}/{stages}"
+    if name not in FULLEST or len(FULLEST[name]) <= last:
+        top = 32
+        while top < last:
+            top *= 2
+        FULLEST[name] = summed(top, floor(ranks / stages), stages)
     return FULLEST[name]
 
 

@@ -585,7 +585,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     def mixed(decodes: float, prompts: float) -> float:
         if kept["decodes"] != decodes:
-            kept["bare"] = step_of(terms, spans, decodes, 0.0)
+            kept["bare"] = step_beside(terms, spans, decodes, 0.0, 0.0)
             kept["decodes"] = decodes
         bare = kept["bare"]
         seconds = factor * bare
@@ -597,7 +597,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def empty(decodes: float) -> float:
-        seconds: float = factor * step_of(terms, bare_spans, decodes, 0.0)
+        seconds: float = factor * step_beside(terms, bare_spans, decodes, 0.0, 0.0)
         return max(seconds, floor_step_of(floor, bare_least, decodes, 0.0))
 
     own = (empty(64.0) - empty(1.0)) / 63
