@@ -17,6 +17,9 @@ def fullest(prompts: float, ranks: float, stages: float) -> float:
     multinomial(k; 1/D). The share f of one more, a chunk, lengthens the fullest by f where it is on that: so often one
     whole prompt would by 1, and between whole numbers the mean is a straight line. No caller asks for a mean of
     prompts: they sum over whole numbers, and E[max] of Poisson numbers is what such a sum comes to.
+
+    >>> [fullest(prompts, 8, 1) for prompts in (1, 1.5, 2)]  # two prompts meet with a chance of an eighth
+    [1, 1.0625, 1.125]
     """
     if prompts <= 1:
         return prompts
