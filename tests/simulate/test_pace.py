@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +75,12 @@ def test_ranks_are_asked_for_the_fullest_and_pay_for_what_all_have():
         assert ranks.uneven(*told, 2.0, 2000, 1e6, 0.5) == pytest.approx(ranks.seconds(*told, 1.0, 1000, 5e5))
         most, even = ranks.uneven(*told, 6.0, 6000, 3e6, 4 / 6), ranks.uneven(*told, 4.0, 4000, 2e6, 1.0)
         assert even < most < ranks.uneven(*told, 6.0, 6000, 3e6, 1.0)
-        assert even == pytest.approx(ranks.seconds(*told, 4.0, 4000, 2e6))
+        if decodes == 0:  # dealt out
+            assert even == pytest.approx(ranks.seconds(*told, 4.0, 4000, 2e6))
+            continue
+        placed = [ranks.uneven(*told, 2.0 * most, 2000 * most, 1e6 * most, 2 / most) for most in (2, 3, 4)]
+        mean = np.average(placed, weights=[6, 8, 2])  # of sixteen ways to place four prompts on two ranks
+        assert mean == pytest.approx(ranks.seconds(*told, 4.0, 4000, 2e6), rel=1e-3)
 
 
 def test_the_floor_of_ranks_has_the_prompts_that_are_there():

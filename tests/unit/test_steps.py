@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from inference_math import catalogue
 from inference_math.simulate import Steps
 from inference_math.unit import Unit, rates_of, shape_of, steps
+from inference_math.unit.fullest import fullest
+from inference_math.unit.mean import fullest_of
 from inference_math.workload import Workload
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -270,8 +272,20 @@ def test_who_sends_together_keeps_all_groups_busy_beside_decodes_and_one_without
     own = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8))
     for together, beside in ((True, 1 / 8), (False, 1.0)):
         told = {**own, "synchronized_arrivals": together}
-        assert [steps.busiest_prompts(told, decodes, 1.0, max, min) for decodes in (0, 9)] == [1.0, beside]
-        assert steps.busiest_prompts(told, 0, 24.0, max, min) == 3
+        assert [steps.busiest_prompts(told, decodes, 1.0, max, min, fullest) for decodes in (0, 9)] == [1.0, beside]
+        assert steps.busiest_prompts(told, 0, 24.0, max, min, fullest) == 3
+
+
+def test_two_prompts_are_dealt_out_without_decodes_and_fall_on_groups_by_chance_beside_them():
+    """Of eight groups the second is on the first one's with a chance of an eighth; half a decode is half of each."""
+    own = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8))
+    decodes = [0, 0.5, 1, 100]
+    expected = pytest.approx([1, 1 + 1 / 16, 1 + 1 / 8, 1 + 1 / 8])
+    assert [steps.busiest_prompts(own, beside, 2.0, max, min, fullest) for beside in decodes] == expected
+    both = np.full(4, 2.0), np.maximum, np.minimum, fullest_of
+    assert steps.busiest_prompts(own, np.array(decodes), *both) == expected
+    alone = terms(UNIT)
+    assert steps.busiest_prompts(alone, 100, 2.5, max, min, fullest) == 2.5
 
 
 @pytest.mark.parametrize(("name", "indexed"), [("glm-5", 78), ("glm-5.2", 21), ("deepseek-v3", 0)])
@@ -353,7 +367,7 @@ def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel(unit):
 def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
     drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
     spans = [(one, steps.spans_of(one, 1000, 0, 0, min)) for one in (terms(UNIT), drafting)]
-    plain, four = (steps.parts(one, of, 8, 0, max, min)[1] for one, of in spans)
+    plain, four = (steps.parts(one, of, 8, 0, max, min, fullest)[1] for one, of in spans)
     head = drafting["head"]
     longer = 1 + 3 / 80
     assert four == pytest.approx(longer * 4 * (plain - 8 * head) + longer * 32 * head)

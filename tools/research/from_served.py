@@ -28,7 +28,7 @@ from inference_math.catalogue import GPUS
 from inference_math.evidence.checks import Numbers
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, SHARES, Calibration
 from inference_math.unit.kernels import TABLED, kernels
-from inference_math.unit.mean import mean_seen
+from inference_math.unit.mean import fullest_of, mean_seen
 from inference_math.unit.mixing import FACTORS, MOST, kernel_values
 from inference_math.unit.nearest import TOGETHER, standpoint
 from inference_math.unit.steps import parts, spans_of, unit_terms
@@ -122,7 +122,7 @@ class Asked:
         n_out, spans = self.work.n_out, spans_of(terms, self.context, self.work.n_in, 0.0, np.minimum)
 
         def step(decodes: Numbers, prompts: Numbers) -> Any:
-            each = parts(terms, spans, decodes, prompts, np.maximum, np.minimum)
+            each = parts(terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
             return theory.step_time.unchecked(each[0], each[1], sum(each[2:]))
 
         tpot = mean_seen(step, self.users, n_out, 0)

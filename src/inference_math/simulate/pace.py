@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from inference_math.unit.fullest import fullest
 from inference_math.unit.steps import (
     EVERYTHING,
     busiest_prompts,
@@ -187,7 +188,7 @@ class Pace:
         spans = spans_of(self._terms, mean, fresh, cached, min)
         if share > 0:  # a group of several stages splits its prompts over them
             return step_beside(self._terms, spans, decodes, each * share, max(each / self._terms["ranks"], 1.0))
-        busy = busiest_prompts(self._terms, decodes, each, max, min)
+        busy = busiest_prompts(self._terms, decodes, each, max, min, fullest)
         return step_beside(self._terms, spans, decodes, each, busy)
 
 

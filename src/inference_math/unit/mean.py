@@ -1,4 +1,4 @@
-"""The exact mean of the steps that a request sees, for arrays of users: the same sum as `unit.batch.mean_seen`."""
+"""For arrays, what `unit.batch` and `unit.fullest` have for numbers: means of steps, prompts of the fullest group."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from inference_math.evidence.checks import Numbers
 from inference_math.unit.batch import concurrent_prefill_pmf
+from inference_math.unit.fullest import fullest
 
-__all__ = ["as_scalar", "mean_seen"]
+__all__ = ["as_scalar", "fullest_of", "mean_seen"]
 
 
 def mean_seen(step: Callable[[Any, Any], Any], users: ArrayLike, n_out: float, own: int) -> NDArray[np.float64]:
@@ -40,6 +41,13 @@ def mean_seen(step: Callable[[Any, Any], Any], users: ArrayLike, n_out: float, o
 def as_scalar(value: Numbers) -> Numbers:
     """Return an array as it is, a single number as a float."""
     return float(value) if np.ndim(value) == 0 else value
+
+
+def fullest_of(prompts: ArrayLike, ranks: float, stages: float) -> NDArray[np.float64]:
+    """Return `unit.fullest.fullest` of arrays of prompts."""
+    numbers, places = np.unique(prompts, return_inverse=True)
+    each = [fullest(one, ranks, stages) for one in numbers.tolist()]
+    return np.array(each, dtype=np.float64)[places].reshape(np.shape(prompts))
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,9 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from inference_math import theory
+from inference_math.unit.fullest import fullest
 from inference_math.unit.types import (
+    ByChance,
     CacheShape,
     CacheTerms,
     CoefficientValues,
@@ -346,24 +348,35 @@ def spans_of(terms: Terms, context: Numbers, fresh: Numbers, cached: Numbers, sm
     return {"fresh": fresh, "read": read, "load": load, "pairs": pairs}
 
 
-def parts(terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick) -> list[Numbers]:
+def parts(
+    terms: Terms, spans: Spans, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick, by_chance: ByChance
+) -> list[Numbers]:
     """Return the seconds of each of `PARTS`: of so many decodes beside `prompts`, whose lengths come to `spans`.
 
-    `larger` and `smaller` compare numbers, or arrays. Requests divide evenly among the groups of GPUs.
+    `larger` and `smaller` compare numbers, or arrays; for `by_chance` see `busiest_prompts`. Requests divide evenly
+    among the groups of GPUs.
     """
-    busy = busiest_prompts(terms, decodes, prompts, larger, smaller)
+    busy = busiest_prompts(terms, decodes, prompts, larger, smaller, by_chance)
     return parts_of(terms, spans, decodes, prompts, busy, larger, smaller)
 
 
-def busiest_prompts(terms: Terms, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick) -> Any:
-    """Return the prompts of the group of GPUs that has the most of them.
+def busiest_prompts(
+    terms: Terms, decodes: Numbers, prompts: Numbers, larger: Pick, smaller: Pick, by_chance: ByChance
+) -> Any:
+    """Return the prompts of the group of GPUs that has the most of them, in the mean: the one that all wait for.
 
-    A prompt by itself keeps one group busy, and the others wait. Users who send together send prompts in bunches, of
+    A prompt goes to the group with the fewest requests. Without decodes all have equally many, so prompts are dealt
+    out, and one by itself keeps its group busy. Beside decodes it is the group in which an answer has ended, which is
+    any: `by_chance` is `fullest` of numbers, or of arrays. But users who send together send prompts in bunches, of
     which each group gets its part.
     """
-    even = prompts / terms["ranks"]
-    busy = larger(even, smaller(prompts, 1))
-    return even + (1 - smaller(decodes, 1)) * (busy - even) if terms["synchronized_arrivals"] else busy
+    ranks, stages = terms["ranks"], terms["stages"]
+    if ranks <= 1:
+        return prompts
+    even = prompts / ranks
+    dealt = larger(even, smaller(prompts, 1))
+    beside = even if terms["synchronized_arrivals"] else by_chance(prompts, ranks, stages)
+    return dealt + smaller(decodes, 1) * (beside - dealt)
 
 
 def parts_of(
@@ -411,7 +424,7 @@ def step(terms: Terms, decodes: float, context: float, fresh: float, cached: flo
 
 def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float:
     """Return the seconds of a step; see `parts` for the arguments."""
-    return step_beside(terms, spans, decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min))
+    return step_beside(terms, spans, decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min, fullest))
 
 
 def step_beside(terms: Terms, spans: Spans, decodes: float, prompts: float, busy: float) -> float:
@@ -571,7 +584,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     def mixed(decodes: float, prompts: float) -> float:
         if kept["decodes"] != decodes:
-            kept["bare"] = step_of(terms, spans, decodes, 0.0)
+            kept["bare"] = step_beside(terms, spans, decodes, 0.0, 0.0)
             kept["decodes"] = decodes
         bare = kept["bare"]
         seconds = factor * bare
@@ -583,7 +596,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def empty(decodes: float) -> float:
-        seconds: float = factor * step_of(terms, bare_spans, decodes, 0.0)
+        seconds: float = factor * step_beside(terms, bare_spans, decodes, 0.0, 0.0)
         return max(seconds, floor_step_of(floor, bare_least, decodes, 0.0))
 
     own = (empty(64.0) - empty(1.0)) / 63

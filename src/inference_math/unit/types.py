@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
 Pick: TypeAlias = Callable[[Any, Any], Any]
+# The mean of the fullest group's prompts where chance places them: of so many prompts, ranks and stages.
+ByChance: TypeAlias = Callable[[Any, float, float], Any]
 # What is said: a template of `evidence.sentences` by its key, or a text of its own, and what stands in its holes.
 Part: TypeAlias = dict[str, Any]
 # Seconds of a step with so many decodes and prompts, a chunk counting as its share of a prompt.

@@ -41,7 +41,7 @@ from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.kernels import kernels, like
-from inference_math.unit.mean import as_scalar, mean_seen
+from inference_math.unit.mean import as_scalar, fullest_of, mean_seen
 from inference_math.unit.mixing import usual_kv, why_kv
 from inference_math.unit.nearest import (
     alike,
@@ -354,7 +354,7 @@ class Unit:
 
     def _parts(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> list[Any]:
         spans = spans_of(self.terms, context, new, cached, np.minimum)
-        return parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum)
+        return parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
 
     @cached_property
     def numbers(self) -> UnitNumbers:

@@ -58,6 +58,7 @@ PRINTED_MODULES = (
     "inference_math.optimiser.doubt",
     "inference_math.optimiser.draws",
     "inference_math.simulate.engine",
+    "inference_math.unit.fullest",
     "inference_math_planner.fleets.goodput",
     "inference_math_planner.fleets.ladder",
     "inference_math.workload.lengths",

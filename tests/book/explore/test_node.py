@@ -17,6 +17,7 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
 from inference_math.optimiser.verdict import cell, stands_on, verdict
 from inference_math.unit import Unit
+from inference_math.unit.fullest import fullest
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA, Workload
 from inference_math_book.explore.browser import script, sentences
@@ -49,6 +50,11 @@ def test_the_page_has_the_unit_s_own_means(node):
         unit, work, users = setup
         assert gap == pytest.approx(unit.tpot(work, users), rel=1e-9), name_of(setup)
         assert trip == pytest.approx(unit.e2e(work, users), rel=1e-9)
+
+
+def test_the_page_has_the_same_prompts_on_the_fullest_group(node):
+    rows = [[k, groups * stages, stages] for k in (0.3, 1, 2.5, 40, 300) for groups in (1, 8, 64) for stages in (1, 2)]
+    assert node.ask("math.fullest", rows) == pytest.approx([fullest(*row) for row in rows], rel=1e-12)
 
 
 SOLVE = """(asked, draws, speeds) => {
