@@ -161,7 +161,7 @@ def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     monkeypatch.setattr(halves, "predicted", lambda frame: frame)
     today = halves.results()
     later = shipped[shipped["source"].isin(today["source"])]
-    told = later.set_index(key[3:] + ["engine"])["points"].sort_index()
+    told = later.set_index([*key[3:], "engine"])["points"].sort_index()
     assert told.equals(today.groupby(told.index.names).size().rename("points").sort_index())
     shipped = shipped.drop(later.index).reset_index(drop=True)
     assert shipped[key].equals(found[key])
