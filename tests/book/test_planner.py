@@ -97,7 +97,7 @@ def rows_of(page, table):
         {"goal": "have", "have": "6"},
         {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
-        {"gpu": "l40s", "tp": "4", "ttft": "2000", "traffic": "4", "units": "3"},
+        {"gpu": "l40s", "tp": "8", "ttft": "2000", "traffic": "4", "units": "3"},
         {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
         {"model": "gpt-oss-120b", "weights": "mxfp4", "gpu": "h100-sxm", "stored": "70", "tier": "own",
          "units": "3"},

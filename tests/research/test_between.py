@@ -55,10 +55,11 @@ def test_a_run_moves_the_level_and_what_is_left_is_what_differs_within():
 
 
 @pytest.mark.long
-def test_set_ups_of_the_calibration_hold_what_they_say_wherever_they_ran_and_others_do_not():
+def test_set_ups_that_nobody_fitted_need_the_second_width():
+    """Nine in ten are asked for. Without it 79% are inside, about as many as of the calibration's five set-ups here."""
     table = between.points()
     assert between.held(table[table["served"]], 0.0).mean() > 0.75
-    assert between.held(table[~table["served"]], 0.0).mean() < 0.75
+    assert between.held(table[~table["served"]], 0.0).mean() < 0.85
     found = between.left_out(table)
-    assert found["two"].mean() > 0.85
-    assert (found["two"] >= 0.75).sum() >= 9
+    assert found["one"].mean() < 0.85 < found["two"].mean()
+    assert (found["one"] >= 0.75).sum() < 9 <= (found["two"] >= 0.75).sum()

@@ -122,7 +122,10 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     >>> bool(found["tokens_per_gpu"] >= tried.tokens_per_gpu.max())
     True
     """
-    cases = _cases(case.checked(), gpus)
+    return _searched(_cases(case.checked(), gpus))
+
+
+def _searched(cases: list[Case]) -> tuple[Plan, pd.DataFrame]:
     few = [answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED]) for one in cases]
     looked = [together_of(one.asked, solved) for one, solved in zip(cases, few, strict=True)]
     near = [cases[i] for i in layouts_near(looked)] if any(median(one) > 0 for one in looked) else []
@@ -133,7 +136,7 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
     rows = _rows(looks)
     order = [looks[i] for i in rows.index if looks[i].able]
     rows = rows.loc[[i for i in rows.index if looks[i].able]]
-    return _joined(_first_of(order, TOGETHER), _first_of(order, IN_POOLS)), rows.reset_index(drop=True)
+    return _joined(order), rows.reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -166,11 +169,12 @@ class _Look:
 
 def _first_of(looks: Sequence[_Look], names: list[str]) -> Case | None:
     """Return the first case of which these architectures were asked; None of none."""
-    return next((one.case for one in looks if one.names == names and one.able), None)
+    return next((one.case for one in looks if one.names == names), None)
 
 
-def _joined(together: Case | None, apart: Case | None) -> Plan:
-    """Return the plan of units that do both, beside pools of other layouts."""
+def _joined(order: Sequence[_Look]) -> Plan:
+    """Return the plan of the first units that do both, beside the first pools, of other layouts; one is there."""
+    together, apart = _first_of(order, TOGETHER), _first_of(order, IN_POOLS)
     case = together or apart
     assert case is not None
     if together and apart:
@@ -308,8 +312,6 @@ def size(
     looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
     looks += [_Look(_look(one), IN_POOLS) for one in best_pairs(cases)]
     looks = _first(looks, have or 0)
-    if not looks:
-        return Sized(Plan.of(_closest(cases), DRAWS), None)
     asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
     looks.sort(key=lambda one: expected_cost(*one.told, rate or 0.0, have or 0))
     costs: list[float] = []
@@ -318,9 +320,14 @@ def size(
         costs.append(traffic.least_of(one.plan, one.names, asked, rate or 0.0, have or 0, least))
     order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which is the best by usual queues
     answer = [abs(one) if one < inf else nan for one in costs]
-    tried = _rows(looks).assign(answer=pd.Series(answer)).loc[order].reset_index(drop=True)
-    best = [looks[i] for i in order]
-    found = _joined(_first_of(best, TOGETHER), _first_of(best, IN_POOLS))
+    best = [looks[i] for i in order if looks[i].able]
+    found, tried = _joined(best) if best else None, None
+    if found is not None and found.feasible:
+        tried = _rows(looks).assign(answer=pd.Series(answer)).loc[order].reset_index(drop=True)
+    else:  # limits that about half of the draws keep: all draws may say other than the few
+        found = _searched(cases)[0]
+    if not found.feasible:
+        return Sized(found, None)
     more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
     try:
         many = traffic.capacity(found, have, **more) if have else traffic.fleet(found, rate or 0.0, **more)

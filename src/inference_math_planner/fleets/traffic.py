@@ -299,18 +299,42 @@ def _chosen(
     least = min(queues.smallest_gpus(found.case.asked, name) for name in names)
     if have and have < least:
         raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
+    if not _able(host, names):
+        raise _none(host, asked, {name: _idle(host, name) for name in names})
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.doubts)
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
     if not ordered:
-        keeps = [idle(name, fleets[name]["idle"]) for name in names]
-        told = say(short(asked.share, host.count, queues.slow_places(host.count) + 1, keeps))
-        raise NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
+        raise _none(host, asked, {name: fleets[name]["idle"] for name in names})
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     sizes = [_size(host, fleets[name]) for name in ordered]
     about = found.about("rate" if have else "gpus", rate, have)
     card = carded(card_of(found.case.asked, sizes, crowd, about))
     return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others), card=card)
+
+
+def _able(host: _Host, names: Sequence[str]) -> bool:
+    """Return whether some replica keeps the promise with next to nothing to do; if none does, none does under load."""
+    for name in names:
+        units = queues.sizes_of(host.case.asked, name)[0]
+        for row in range(host.asked["rows"](name, units)):
+            if queues.keeps(host.asked, name, units, row, queues.IDLE, host.count, host.count):
+                return True
+    return False
+
+
+def _idle(host: _Host, name: str) -> int:
+    """Return in how many draws a replica with next to nothing to do keeps the promise, as `queues.standing` has it."""
+    units = queues.sizes_of(host.case.asked, name)[0]
+    told = [host.asked["play"](name, units, 0, place, queues.IDLE, 1.0)[0] for place in range(host.count)]
+    return sum(kept >= 1 for kept in told)
+
+
+def _none(host: _Host, asked: _Asked, kept: dict[str, int | float]) -> NoFleetError:
+    """Return the error of a promise that no replica keeps, with the draws in which each architecture's does idly."""
+    keeps = [idle(name, many) for name, many in kept.items()]
+    told = say(short(asked.share, host.count, queues.slow_places(host.count) + 1, keeps))
+    return NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
 
 
 def _size(host: _Host, one: Standing) -> Size:
@@ -348,6 +372,8 @@ def least_of(found: Plan, names: Sequence[str], asked: _Asked, rate: float, have
     try:
         host = _host(found, asked)
     except NoFleetError:
+        return inf
+    if not _able(host, [name for name in names if name in host.settings]):
         return inf
     least, rates = bar, found.solved["rates"]
     for name in sorted((name for name in names if name in host.settings), key=lambda name: -median(rates[name])):

@@ -155,6 +155,15 @@ def test_a_question_without_an_answer_has_no_fleet():
     assert found.tried["answer"].isna().all()
 
 
+def test_limits_that_half_of_the_draws_keep_have_a_plan_and_why_there_is_no_fleet():
+    """Too few of those draws keep them by which layouts are tried, yet most of all do."""
+    case = Case(Unit.of("llama-3-70b", "l40s", 8), Workload(2200, 170), SLA(0.75, 0.04))
+    found = size(case, 8, rate=10)
+    assert found.plan.feasible
+    assert found.fleet is None
+    assert "no architecture keeps 90% of the requests" in found.short.why
+
+
 @pytest.mark.parametrize("model", ["llama-3-70b", "qwen3-235b-a22b"])
 @pytest.mark.usefixtures("few_draws")
 def test_two_nodes_serve_at_least_twice_what_one_does(model):
