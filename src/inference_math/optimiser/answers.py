@@ -254,7 +254,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target["sharing"]
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:
-        told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) * target["fresh"]
+        told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) / target["groups"] * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
         # Settings keep both limits in nine of ten draws, so it is the slow ones that stop it.
         late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]

@@ -136,7 +136,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
 
     That is the smallest which feeds them within the limits.
     """
-    n_in, step, longest, room = target["n_in"], one["mixed"], target["step"], target["room"]
+    n_in, step, longest, room = target["n_in"], one["apiece"], target["step"], target["room"]
     steps, wait = target["steps"], target["ttft"] - one["front"]
 
     def in_limit(b: float, chunk: float) -> bool:
@@ -152,7 +152,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
         if balance > free * n_in or not free > 0:
             return 0.0
-        least: float = max(balance, max(balance / free, 1.0))
+        least: float = max(balance / target["groups"], max(balance / free, 1.0))
         if not in_limit(b, least):
             return 0.0
         if prompt(b, least) <= wait:
@@ -194,7 +194,7 @@ def allowed_beside(target: Target, drawn: list[StepCosts], chunk: float, share: 
     def good(b: float, some: list[StepCosts]) -> bool:
         balance, free = chunk_size_full(b, n_in, steps), room - b
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
-        if balance > chunk or not free > 0 or balance > free * n_in or balance > free * chunk:
+        if balance > target["groups"] * chunk or not free > 0 or balance > free * n_in or balance > free * chunk:
             return False
         own, missed = settings_row(b, chunk, NEVER), 0
         for one in some:

@@ -49,15 +49,18 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
         first, gap = seen(step, floor(batch), steps, 1, quantile), seen(step, floor(batch), steps, 0, quantile)
         return done(target, row, batch / whole, batch, front + first, whole / steps, gap)
     if name == "chunked":
-        prompts = chunk / n_in
-        bare, mixed = step(batch, 0.0), step(batch, prompts)
-        # Where the chunk is larger than it must be, not every step has one.
-        often = min(1.0, chunk_size_full(batch, n_in, steps) / chunk)
-        mean = bare + often * (mixed - bare)
-        gap = mean
+        prompts, groups = chunk / n_in, target["groups"]
+        bare, lone, mixed = step(batch, 0.0), step(batch, prompts), one["apiece"](batch, prompts)
+        # Where the chunk is larger than it must be, not every group has one in every step. All wait for one that has;
+        # each other one that has, too, makes it longer by as much.
+        often = min(1.0, chunk_size_full(batch, n_in, steps) / (groups * chunk))
+        any_has = 1 - (1 - often) ** groups
+        more = (mixed - lone) / max(groups - 1, 1)
+        mean = bare + any_has * (lone - bare) + (groups * often - any_has) * more
+        own, gap = lone + often * (groups - 1) * more, mean
         if quantile > 0:
-            gap = gap_beside(mixed, one["load"], prompts, often, quantile) if often > 1 - quantile else bare
-        return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * mixed, mean, gap)
+            gap = gap_beside(mixed, one["load"], prompts, any_has, quantile) if any_has > 1 - quantile else bare
+        return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * own, mean, gap)
     prefill = row["prefill_units"]
     rate = pools_rate(target, one, row, prefill)
     decodes = in_flight(step, batch, steps, rate / decode_units(target, prefill))
@@ -126,7 +129,7 @@ def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
     if name == "aggregated":
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
     elif name == "chunked":
-        mixed = step(batch, prompts)
+        mixed = one["apiece"](batch, prompts)
         gap, first = mixed, (1 / prompts + 1) * mixed
         if quantile > 0:
             gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)

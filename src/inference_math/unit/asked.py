@@ -126,6 +126,7 @@ def target_of(asked: Asked) -> Target:
         "room": min(held, MOST_TOGETHER),
         "together": prompts_together(kv_tokens(first, n_in), n_in, first["layout"]["dp"]),
         "fresh": fresh_share(work),
+        "groups": unit["layout"]["dp"],
         "units": asked["units"],
         "prefill_gpus": prefill_size(asked),
         "share": 1.0,

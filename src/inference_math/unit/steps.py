@@ -558,8 +558,8 @@ def loading(seconds: float, load: float, prompts: float, groups: float) -> float
 def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float) -> StepCosts:
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
-    `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, and the
-    others are read off it: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
+    `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, `apiece`
+    where each group of attention has as many, and the others are read off the first: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
     t_w; `cache_read` the KV read of one more decode, `own` what else it adds, on average up to 64: ΔH is both.
     The share alpha of the prompts lies in HBM, or in a store whose links a prompt keeps for `moved` seconds, layer by
     layer: a step waits for it where it is shorter; see `loading`. A step is `factor` times as long, what prompts add to
@@ -582,18 +582,26 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
-    def mixed(decodes: float, prompts: float) -> float:
+    def beside(decodes: float, prompts: float, busy: float) -> float:
         if kept["decodes"] != decodes:
             kept["bare"] = step_beside(terms, spans, decodes, 0.0, 0.0)
             kept["decodes"] = decodes
         bare = kept["bare"]
         seconds = factor * bare
         if prompts > 0:
-            added = step_of(terms, spans, decodes, prompts) - bare
+            added = step_beside(terms, spans, decodes, prompts, busy) - bare
             seconds += prompt_factor * added
             if load > 0:
                 seconds = loading(seconds, load, prompts, groups)
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
+
+    def mixed(decodes: float, prompts: float) -> float:
+        return beside(decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min, fullest))
+
+    def apiece(decodes: float, prompts: float) -> float:
+        # Of a group's own the stages have their part, and one of them the whole of what is less than a prompt.
+        own = max(prompts / terms["stages"], min(prompts, 1.0))
+        return beside(decodes, groups * prompts, own) if groups > 1 else mixed(decodes, prompts)
 
     def empty(decodes: float) -> float:
         seconds: float = factor * step_beside(terms, bare_spans, decodes, 0.0, 0.0)
@@ -609,5 +617,6 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
         "front": 0.0,
         "load": load,
         "mixed": mixed,
+        "apiece": apiece,
         "prefill": mixed,
     }

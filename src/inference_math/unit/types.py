@@ -338,6 +338,7 @@ class Target(TypedDict):
     room: float  # decodes of a step at most
     together: float  # prompts that a unit computes at once at most
     fresh: float  # share of a prompt's tokens that is computed
+    groups: float  # of attention, each with chunks of its own
     units: int
     prefill_gpus: float  # of a unit that only prefills, over those of a unit that decodes
     share: float  # GPUs of a unit that rates are told of, over those of a unit of this architecture
@@ -356,6 +357,7 @@ class StepCosts(TypedDict):
     front: float
     load: float
     mixed: Step
+    apiece: Step  # the same where each group of attention has so many prompts, or such a chunk
     prefill: Step  # of a unit that only prefills, whose layout may be its own
 
 

@@ -178,7 +178,7 @@ def hindered(asked: Asked, each: StepCosts, name: str) -> Part:
     if alone > ttft:
         return over("TTFT", each["front"] + alone, asked["ttft"])
     if name == "chunked":
-        least = step(1.0, 1 / asked["work"]["n_in"])
+        least = each["apiece"](1.0, 1 / asked["work"]["n_in"])
         late: Part = {"key": "hindered.late", "most": asked["ttft"]}
         return {"key": "hindered.chunk", "least": least} if least > tpot else late
     return {"key": "hindered.beside" if name == "aggregated" else "hindered.room"}

@@ -192,7 +192,8 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     if name == "aggregated":
         return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
     if name == "chunked":
-        own["batch"] = min(row["batch"], chunk * max(target["steps"] - 1, 1) / target["n_in"])
+        fed = target["groups"] * chunk * max(target["steps"] - 1, 1) / target["n_in"]
+        own["batch"] = min(row["batch"], fed)
     return loaded(target, one, name, own)["rate"] * asked["units"]
 
 
@@ -208,14 +209,15 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     incoming = sent_bytes(asked) / n_in / asked["pool_bw"]
     admission = AT_ONCE.copy()
     admission["ahead"] = asked["ahead"]
-    budget, most = inf, batch
+    # Each group of attention has a whole prompt, or a chunk, of its own.
+    budget, most, own = inf, batch, unit["layout"]["dp"]
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
-        budget = whole_prompt(asked) + batch * verify_tokens(asked)
+        budget = own * whole_prompt(asked) + batch * verify_tokens(asked)
     if name == "disaggregated":
-        budget = computed_tokens(asked, row)
+        budget, own = computed_tokens(asked, row), 1
     if name == "chunked":  # prompts under way hold places, too
-        budget = computed_tokens(asked, row) + batch * verify_tokens(asked)
-        most = seats_beside(asked, row, 1)
+        budget = own * computed_tokens(asked, row) + batch * verify_tokens(asked)
+        most = min(own * seats_beside(asked, row, own), places(asked))
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": decode_units(target_of(asked), prefill),
@@ -224,7 +226,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
         "grows": asked["engine"]["kv_grows"], "load": waits,
         "gives": unit["gives"], "brings": verify_tokens(asked), "admission": admission,
-        "ranks": 1, "by_chance": False,
+        "ranks": own, "by_chance": False,
     }  # fmt: skip
 
 

@@ -288,7 +288,7 @@ def test_what_is_out_of_range_is_said_with_the_range():
 )
 def test_each_architecture_says_what_hinders_it(name, step, said):
     asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(0.5, 0.05)).asked
-    found = notes.hindered(asked, {"mixed": step, "front": 0.1}, name)
+    found = notes.hindered(asked, {"mixed": step, "apiece": step, "front": 0.1}, name)
     assert found == {"key": "hindered.over"} | {
         one: value if isinstance(value, str) else pytest.approx(value) for one, value in said.items()
     }

@@ -17,6 +17,7 @@ import inference_math_planner as planner
 from inference_math import catalogue, simulate, theory
 from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.case import Case, under
+from inference_math.optimiser.load import loaded, settings_row
 from inference_math.unit import Unit
 from inference_math.unit.asked import target_of
 from inference_math.unit.batch import mean_seen, round_trip
@@ -97,6 +98,23 @@ def test_the_exact_mean_is_the_sum_over_who_prefills():
             steps = 1 + (work.n_out - 1) / given
             mean = stats.binom(users - 1, 1 / steps).pmf(k) @ np.array(seconds) / (1 if own else given)
             assert said == pytest.approx(mean, rel=1e-9), (unit.name, work, users, own)
+
+
+@pytest.mark.parametrize("dp", [1, 4, 8])
+@pytest.mark.parametrize("larger", [1.0, 3.0])
+def test_chunks_of_groups_are_those_that_ranks_compute(dp, larger):
+    """Each group has a chunk of its own: full where it must be, and three times as large, so that not every step has."""
+    unit, work = Unit.of("deepseek-v3", "h200-sxm", tp=8 // dp, dp=dp, ep=8, weights="fp8"), Workload(2200, 170)
+    case = Case(unit, work, SLA(10.0, 1.0))
+    target, batch = target_of(case.asked), 64
+    chunk = larger * theory.chunk_size_full(b=batch, n_in=work.n_in, n_out=work.n_out) / dp
+    planned = loaded(target, under(case), "chunked", settings_row(batch, chunk, 0.0))
+    users = batch + (dp if larger == 1 else round(dp / larger))  # prompts under way hold places
+    scheduler = simulate.Chunked(round(dp * chunk) + users, max_batch=users, ranks=dp)
+    told = {"concurrency": users, "requests": 900, "warmup": 300, "start": "steady", "scheduler": scheduler}
+    run = simulate.closed_loop(work, simulate.Steps(unit), seed=1, **told)
+    assert planned["rate"] == pytest.approx(run.request_rate, rel=0.1)
+    assert planned["step"] == pytest.approx(run.gaps.mean, rel=0.1)
 
 
 def _simulated(unit, work, users, seed):
