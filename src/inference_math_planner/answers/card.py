@@ -119,7 +119,8 @@ def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
         "name": name, "replicas": 1, "units": units, "gpus": [], "rate": [], "ttft": [], "tpot": [],
         "prefill": row["prefill_units"] if name == "disaggregated" else 0.0,
         "decode": decode_units(target_of(asked), row["prefill_units"]) if name == "disaggregated" else 0.0,
-        "chunk": paged(asked, row) if chunked else 0.0, "decodes": ceil(row["batch"]) if chunked else 0.0,
+        "chunk": asked["unit"]["layout"]["dp"] * paged(asked, row) if chunked else 0.0,
+        "decodes": ceil(row["batch"]) if chunked else 0.0,
     }  # fmt: skip
 
 

@@ -373,7 +373,7 @@ ANSWERS = (
     ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
     ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
     ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
-    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, decodes apart"),
+    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, of each group"),
     ("chunked_gain", "Gain of chunked over aggregated", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
     ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
     ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
