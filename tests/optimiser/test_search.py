@@ -36,7 +36,8 @@ def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0
     target = {
         "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
         "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
-        "groups": 1, "units": units, "prefill_gpus": prefill[0], "share": 1.0, "handover": 0.0, "sent": sent, "mixes": True,
+        "groups": 1, "units": units, "prefill_gpus": prefill[0], "share": 1.0, "handover": 0.0, "sent": sent,
+        "mixes": True,
     }  # fmt: skip
     costs = {
         "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),

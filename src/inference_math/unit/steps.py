@@ -559,8 +559,9 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, `apiece`
-    where each group of attention has as many, and the others are read off the first: `t_w` what a step takes however little it does; `ttft_1` what a prompt adds to it, net of
-    t_w; `cache_read` the KV read of one more decode, `own` what else it adds, on average up to 64: ΔH is both.
+    where each group of attention has as many, and the others are read off the first: `t_w` what a step takes however
+    little it does; `ttft_1` what a prompt adds to it, net of t_w; `cache_read` the KV read of one more decode, `own`
+    what else it adds, on average up to 64: ΔH is both.
     The share alpha of the prompts lies in HBM, or in a store whose links a prompt keeps for `moved` seconds, layer by
     layer: a step waits for it where it is shorter; see `loading`. A step is `factor` times as long, what prompts add to
     it and what they move, `load`, `prompt_factor` times; neither is below the floor.

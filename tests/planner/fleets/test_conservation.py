@@ -103,7 +103,7 @@ def test_the_exact_mean_is_the_sum_over_who_prefills():
 @pytest.mark.parametrize("dp", [1, 4, 8])
 @pytest.mark.parametrize("larger", [1.0, 3.0])
 def test_chunks_of_groups_are_those_that_ranks_compute(dp, larger):
-    """Each group has a chunk of its own: full where it must be, and three times as large, so that not every step has."""
+    """Each group has a chunk of its own: full where it must be; three times as large, so that not every step has."""
     unit, work = Unit.of("deepseek-v3", "h200-sxm", tp=8 // dp, dp=dp, ep=8, weights="fp8"), Workload(2200, 170)
     case = Case(unit, work, SLA(10.0, 1.0))
     target, batch = target_of(case.asked), 64
