@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from inference_math.optimiser.load import decode_units
 from inference_math.unit.asked import (
     computed_tokens,
+    of_group,
+    places,
     prefill_unit,
     seats_beside,
     target_of,
@@ -50,13 +52,14 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
     chunk: prompt tokens that a step computes, or a prefill unit together; max_num_seqs: requests of a unit at once, of
     pools in a decode unit; token_budget: all tokens of a step, None where an engine has no such limit.
     """
-    batch = ceil(row["batch"])
+    batch, groups = ceil(row["batch"]), asked["unit"]["layout"]["dp"]
     if name == "aggregated":
-        whole = whole_prompt(asked) + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
+        all_whole = groups * whole_prompt(asked) + batch * verify_tokens(asked)
+        whole = all_whole if asked["engine"]["counts_decodes"] else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = paged(asked, row)
     if name == "chunked":
-        seqs, chunk = seats_beside(asked, row, 1), computed
+        seqs, chunk = min(groups * seats_beside(asked, row, groups), places(asked)), groups * computed
         budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
         return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
     return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}
@@ -66,8 +69,8 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     """Return the engine's settings for an architecture's row; the pools of a disaggregated one in units.
 
     vLLM and TensorRT-LLM count all computed tokens of a step, SGLang the chunk alone; and they count for each group
-    of attention by itself, SGLang for all. Decodes are spread over the groups; a prompt keeps one of them busy, so that
-    each may compute what the plan has in a step. A decode counts with the tokens that it drafts.
+    of attention by itself, SGLang for all. Decodes are spread over the groups, and so are the prompts of a prefill
+    unit; of chunks each group has its own. A decode counts with the tokens that it drafts.
     """
     engine, groups = asked["engine"], asked["unit"]["layout"]["dp"]
     seqs, tokens = engine["seqs"], engine["tokens"]
@@ -87,8 +90,9 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         told[tokens] = tokens_at_once(asked, row) if engine["counts_decodes"] else computed * together
         told.update(engine["in_chunks"])
         return told
+    each = paged(asked, of_group(asked, row))
     told["prefill units"] = row["prefill_units"]
-    told["prefill " + tokens] = computed * (prefill_unit(asked)["layout"]["dp"] if engine["counts_together"] else 1)
+    told["prefill " + tokens] = each * (prefill_unit(asked)["layout"]["dp"] if engine["counts_together"] else 1)
     told["decode units"] = decode_units(target_of(asked), row["prefill_units"])
     told["decode " + seqs] = batch * together
     return told

@@ -211,6 +211,27 @@ def computed_tokens(asked: Asked, row: Row) -> int:
     return max(ceil(chunk * fresh_share(asked["work"]) * (1 - 1e-12)), ceil(chunk / n_in))
 
 
+def ranks_of(unit: UnitNumbers) -> int:
+    """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
+    return unit["layout"]["dp"] * unit["layout"]["pp"]
+
+
+def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
+    """Return a row with another chunk, or another split of its units."""
+    other = row.copy()
+    other["chunk"] = chunk
+    other["computed"] = chunk * fresh_share(asked["work"])
+    other["prefill_units"] = prefill
+    return other
+
+
+def of_group(asked: Asked, row: Row) -> Row:
+    """Return a row of pools as each group of a prefill unit has it: its part of the prompts, whole ones."""
+    n_in = asked["work"]["n_in"]
+    each = ceil(row["chunk"] / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
+    return changed(asked, row, n_in * each, row["prefill_units"])
+
+
 def verify_tokens(asked: Asked) -> int:
     """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
     return ceil(1 + asked["unit"]["drafts"])

@@ -27,13 +27,15 @@ from inference_math.simulate.engine import Request
 from inference_math.simulate.pace import Pace
 from inference_math.simulate.types import Admission, StepTimes, System
 from inference_math.unit.asked import (
+    changed,
     computed_tokens,
-    fresh_share,
     moved_by,
     of_architecture,
+    of_group,
     places,
     prefill_size,
     prefill_unit,
+    ranks_of,
     seats_beside,
     sent_bytes,
     target_of,
@@ -50,7 +52,7 @@ from inference_math.unit.steps import (
     stored_tokens,
     unit_terms,
 )
-from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts, UnitNumbers
+from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
 from inference_math_planner import laws
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
@@ -100,20 +102,6 @@ STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
 
-def ranks_of(unit: UnitNumbers) -> int:
-    """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
-    return unit["layout"]["dp"] * unit["layout"]["pp"]
-
-
-def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
-    """Return a row with another chunk, or another split of its units."""
-    other = row.copy()
-    other["chunk"] = chunk
-    other["computed"] = chunk * fresh_share(asked["work"])
-    other["prefill_units"] = prefill
-    return other
-
-
 def candidates(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
     """Return the architectures that fleets are made of, with their settings: all that meet the SLA at full load.
 
@@ -138,8 +126,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
     many decodes as the KV cache holds may do beside prompts, where at full load each step must keep the limit, or a
     quantile of the gaps. Pools have so many in any case: a decode that waits for a place waits in its gaps. Pools that
-    are equally fast at full load are not at part load: prompts wait for a unit. Of the prompts that a row has a unit
-    compute together, each of the unit's groups has its part.
+    are equally fast at full load are not at part load: prompts wait for a unit.
     """
     n_in = asked["work"]["n_in"]
     found: list[Row] = []
@@ -153,11 +140,10 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
             found.append(seated(row, batch))
         return found
     if name == "disaggregated":
-        chunk = n_in * ceil(row["chunk"] / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
         for prefill in range(
             1, most_prefill(asked["units"], prefill_size(asked)) + 1, max(1, floor(asked["units"] / SPLITS))
         ):
-            found.append(seated(changed(asked, row, chunk, prefill), seats[len(seats) - 1]))
+            found.append(seated(changed(asked, row, row["chunk"], prefill), seats[len(seats) - 1]))
         return found
     whole = max(n_in, row["chunk"])
     chunks = [whole]
@@ -182,10 +168,12 @@ def seated(row: Row, batch: float) -> Row:
 def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     """Return the requests/s of a replica, all its units, at full load with the settings of a row.
 
-    Of pools each group of a unit's GPUs has them. No more decode beside chunks than these replace when they finish,
-    whatever places there are.
+    Of pools all groups of a unit's GPUs have as many prompts. No more decode beside chunks than these replace when they
+    finish, whatever places there are.
     """
-    chunk = row["chunk"] * ranks_of(prefill_unit(asked)) if name == "disaggregated" else row["chunk"]
+    chunk = row["chunk"]
+    if name == "disaggregated":
+        chunk = of_group(asked, row)["chunk"] * ranks_of(prefill_unit(asked))
     own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
     if name == "disaggregated":
         return pools_rate(target, one, own, row["prefill_units"])
@@ -214,7 +202,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
         budget = own * whole_prompt(asked) + batch * verify_tokens(asked)
     if name == "disaggregated":
-        budget, own = computed_tokens(asked, row), 1
+        budget, own = computed_tokens(asked, of_group(asked, row)), 1
     if name == "chunked":  # prompts under way hold places, too
         budget = own * computed_tokens(asked, row) + batch * verify_tokens(asked)
         most = min(own * seats_beside(asked, row, own), places(asked))

@@ -15,6 +15,7 @@ from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.doubt import CERTAIN
 from inference_math.optimiser.load import pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES
+from inference_math.optimiser.starts import settings
 from inference_math.simulate import Chunked, Habits, StepCost
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
@@ -353,13 +354,15 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     row = settings_row(64, 16 * 2000.0, 3)
     rows = queues.trials(asked, "disaggregated", row)
     assert [tried["prefill_units"] for tried in rows] == [1, 2, 3, 4]
-    assert {tried["chunk"] for tried in rows} == {2 * 2000}  # of a group
+    assert {tried["chunk"] for tried in rows} == {16 * 2000}  # of a unit
     own = row | {"batch": rows[0]["batch"]}
     rate = pools_rate(target_of(asked), one, own, 1)  # prompts are the slower part
     assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(rate)
     assert queues.replica_gpus(asked, "disaggregated", 9, 2) == 3 * 8 + 3 * 4
     system = queues.system_for(asked, "disaggregated", rows[2])
     assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 3, 8)
+    assert system["budget"] == 2 * 2000  # of a group, which the engine is told, too
+    assert settings(asked, "disaggregated", rows[2])["prefill --max-num-batched-tokens"] == 2 * 2000
     assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
     paces = [
         queues.prefill_pace(of.asked, of.unit.found(work), [1.0, 1.0, 0.0])
