@@ -58,8 +58,11 @@ def test_versions_are_compared_as_releases():
 
 
 def test_candidates_of_a_release_are_one_table(tmp_path, monkeypatch):
-    """A later one that timed some sizes anew leaves the others to the one before it; an older release adds nothing."""
-    tables = {"1.2.0": {1: 9.0, 4: 9.0}, "1.3.0rc1": {1: 3.0, 2: 2.0}, "1.3.0rc2": {1: 1.0}}
+    """A later one that timed some sizes anew leaves the others to the one before it; an older release adds nothing.
+
+    Whichever kernels they ran.
+    """
+    tables = {"1.3.0": {1: 9.0, 4: 9.0}, "1.3.1rc1": {1: 3.0, 2: 2.0}, "1.3.1rc2": {1: 1.0}}
     for version in tables:
         folder = tmp_path / "b200_sxm" / "moe" / "trtllm" / version
         folder.mkdir(parents=True)
@@ -67,13 +70,14 @@ def test_candidates_of_a_release_are_one_table(tmp_path, monkeypatch):
 
     def read(path):
         times = tables[path.parent.name]
-        return pd.DataFrame({"version": path.parent.name, "size": list(times), "latency": list(times.values())})
+        ran = {"version": path.parent.name, "kernel_source": path.parent.name}
+        return pd.DataFrame({**ran, "size": list(times), "latency": list(times.values())})
 
     monkeypatch.setattr(derive.pd, "read_parquet", read)
     monkeypatch.setitem(derive.POINTS, "experts", lambda raw, gpu: raw.assign(precision="nvfp4"))
     ((key, points),) = derive.newest(tmp_path, "experts", "b200")
-    assert key == ("trtllm", "1.3.0rc2")
-    assert dict(zip(points["size"], points["latency"], strict=True)) == {1: 1.0, 2: 2.0}
+    assert key == ("trtllm", "1.3.1rc2")
+    assert points[["size", "latency"]].to_numpy().tolist() == [[1, 1.0], [2, 2.0]]
 
 
 def test_times_of_products_rise_with_their_rows():

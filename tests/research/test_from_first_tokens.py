@@ -41,6 +41,13 @@ def test_a_fit_finds_the_fronts_that_made_the_times():
     assert first.seconds_of(table, first.fit(spoiled))[0] == pytest.approx(0.03, rel=0.1)  # one warm-up pulls nothing
 
 
+def test_rows_that_something_held_up_set_no_front():
+    table = made((0.03, 0.09))
+    slowed = table.index % 2 == 0
+    late = table.assign(slowed=slowed, ttft_s=table.ttft_s.where(~slowed, 10.0))
+    assert first.fit(late) == first.fit(table[~slowed])
+
+
 def test_in_between_times_are_interpolated():
     table = made((0.03,), ("a",), 5)
     assert first.ttft_of(table, np.full(5, 0.04)) == pytest.approx(table["at 0.04"].to_numpy())

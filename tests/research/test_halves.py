@@ -90,6 +90,22 @@ def test_rows_set_aside_are_played_with_the_recipes_of_those_that_choose(monkeyp
     assert found[["ttft_s", "tpot_s"]].notna().all(axis=None)
 
 
+def test_results_have_what_a_row_that_sets_nothing_was_measured_at_and_its_source_by_its_year(monkeypatch):
+    """Nothing is played: who tells no mean tells a median."""
+    times = {"ttft_s": [1.0, np.nan], "ttft_p50_s": 2.0, "tpot_s": [np.nan, 0.01], "tpot_p50_s": 0.02}
+    rows = pd.DataFrame({"source": ["SGLang cookbook", "InferenceX"], **times})
+    monkeypatch.setattr(halves, "_rows", lambda part: rows.assign(part=part))
+    monkeypatch.setattr(halves, "predicted", lambda frame: frame)
+    monkeypatch.setattr(halves, "fitted", lambda frame: frame["source"] == "InferenceX")
+    chosen = halves.chosen()
+    assert chosen["fitted"].tolist() == [False, True]
+    found = halves.results(chosen)
+    year = "SGLang cookbook of 2026"
+    assert found["source"].tolist() == [year, f"{year}, set aside", "InferenceX, set aside"]
+    assert found["ttft_s"].tolist() == [1.0, 1.0, 2.0]
+    assert found["tpot_s"].tolist() == [0.02, 0.02, 0.01]
+
+
 def test_scores_are_shares_of_the_measured():
     times = {"ttft_s": 1.0, "ttft_p50_s": np.nan, "tpot_s": np.nan, "tpot_p50_s": 0.01, "rate": 100.0}
     said = {"ttft": 1.5, "tpot": 0.008, "tokens": 110.0, "low": 0.007, "high": 0.009, "wide_low": 0.006}

@@ -253,6 +253,8 @@ def test_a_run_that_a_weaker_gpu_beats_by_far_was_held_up():
     assert served.slowed(rows).tolist() == [True, False]
     assert not served.slowed(rows.assign(gpu=["b200", "b300"])).any()  # the better one is faster
     assert not served.slowed(rows.assign(tpot_s=[0.0149, 0.01])).any()
+    weakest = pd.concat([rows, rows.iloc[:1].assign(gpu="h200-sxm", tpot_s=0.05)], ignore_index=True)
+    assert served.slowed(weakest).tolist() == [True, False, False]  # one GPU that is weaker and faster is enough
     late = rows.assign(tpot_s=0.01, ttft_s=[0.26, 0.1])
     assert served.slowed(late).tolist() == [True, False]
     assert not served.slowed(late.assign(ttft_s=[0.24, 0.1])).any()

@@ -91,7 +91,8 @@ def test_a_graph_is_as_large_as_gpus_of_a_stage_ask_for_and_shares_have_three_di
     ("gib", "tokens", "graph", "groups", "kept"),
     [
         (80, 1000, 8, 1, 10_240),  # of short steps and small graphs ten GiB, on GPUs of more than sixty
-        (40, 1000, 8, 1, 512 + 1.5 * 2048 + 16 + 128),
+        (64, 1000, 8, 1, 10_240),
+        (60, 1000, 8, 1, 512 + 1.5 * 2048 + 16 + 128),
         (40, 4096, 8, 1, 512 + 1.5 * 4096 + 16 + 128),
         (80, 8192, 300, 2, 512 + 12_288 + 600 + 256 + 3 * 300 * 2),
         (80, 8192, 301, 2, 512 + 12_288 + 602 + 256 + 4.5 * 301 * 2),

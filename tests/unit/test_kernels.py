@@ -88,6 +88,15 @@ def test_experts_that_all_are_chosen_alike_come_before_those_by_a_power_law():
     assert KERNELS["experts"]["trtllm"]["b200"]["nvfp4"]["compute"] == other.compute > uneven.compute
 
 
+def test_fp8_experts_that_read_slower_than_bf16_are_passed_over_for_blocks():
+    """vLLM's with one scale on the H100 count, but were timed without a configuration."""
+    key = {"kind": "experts", "gpu": "h100-sxm", "engine": "vllm", "variant": "balanced"}
+    one, blocks, plain = (row(precision=name, **key) for name in ("fp8", "fp8_block", "bf16"))
+    assert one.counts == "yes"
+    assert 2 * one.memory < plain.memory
+    assert KERNELS["experts"]["vllm"]["h100-sxm"]["fp8"]["memory"] == blocks.memory
+
+
 def test_a_host_bound_table_does_not_count():
     """vLLM's products in FP8 with scales of blocks take a launch of 140 µs on the B200: another precision stands in."""
     slow = row(kind="matrix product", gpu="b200", engine="vllm", precision="fp8_block")

@@ -60,15 +60,25 @@ def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
         assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
 
 
-@given(seconds=st.floats(0.001, 1), load=st.floats(0, 2), groups=st.sampled_from([1, 4]))
-def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load, groups):
-    assert steps.loading(seconds, load, 1.0, groups) == pytest.approx(max(seconds, load))
-    quarter = steps.loading(seconds, load, 0.25, groups)
+@given(seconds=st.floats(0.001, 1), load=st.floats(0, 2))
+def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load):
+    assert steps.loading(seconds, load, 1.0, 1.0) == pytest.approx(max(seconds, load))
+    quarter = steps.loading(seconds, load, 0.25, 0.25)
     assert quarter == pytest.approx(0.75 * seconds + 0.25 * max(seconds, load))
-    for prompts in (2.0, 8.0):  # groups load at the same time, each its own
-        assert steps.loading(seconds, load, prompts, groups) == pytest.approx(
-            max(seconds, load * max(prompts / groups, 1))
-        )
+    for most in (2.0, 8.0):  # groups load at the same time, each its own
+        assert steps.loading(seconds, load, 8.0, most) == pytest.approx(max(seconds, load * most))
+
+
+@pytest.mark.parametrize("layout", [{"dp": 8, "ep": 8}, {"dp": 4, "ep": 4, "pp": 2}, {"tp": 4, "pp": 2}], ids=str)
+def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(layout):
+    """Without decodes prompts are dealt out, beside them chance has them; in chunks apiece each group has as many."""
+    unit = Unit.of("deepseek-v3", "h200-sxm", **layout)
+    found = steps.costs(unit.numbers, unit.terms, Workload(8000, 200, 0.9).plain, 100.0, 1.0, 1.0)
+    for prompts in (1.0, 3.0, 24.0):
+        dealt = 100 * max(prompts / unit.dp, 1)
+        assert found["mixed"](0.0, prompts) == pytest.approx(dealt)
+        assert found["mixed"](64.0, prompts) == pytest.approx(100 * fullest(prompts, unit.dp, 1))
+        assert found["apiece"](64.0, prompts) == pytest.approx(100 * prompts)
 
 
 @pytest.mark.parametrize(

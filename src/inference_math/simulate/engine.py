@@ -377,7 +377,6 @@ class Engine:
         self._budget = system["budget"] / system["ranks"]
         self._brings = system["brings"]
         self._load = system["load"]
-        self._groups = system["groups"]
         self._ranks = [Rank() for _ in range(system["ranks"])]
         self._by_chance = system["by_chance"]
         self._chance = 1
@@ -556,14 +555,13 @@ class Engine:
         batch, alone, many = self.batch, self._admission["alone"], len(self._ranks)
         decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
         complete: list[tuple[Request, float]] = []
-        most, pairs, prefills, load, begun, together = 0, 0.0, 0.0, 0.0, 0, 0
+        most, pairs, prefills, load, together = 0, 0.0, 0.0, 0.0, 0
         if self._drained or not self._admission["guard"]:
             self._begun = batch.step + self._paused
         for rank in self._ranks:
             own = 0 if alone else rank.requests - len(rank.prompts)  # that decode
             taken = self._fill(rank, self._budget - own * self._brings, complete)
             load = max(load, taken[3])
-            begun += taken[4]
             together += taken[0]
             if taken[0] > most or (taken[0] == most and taken[1] > pairs):
                 most, pairs, prefills = taken[0], taken[1], taken[2]
@@ -572,8 +570,7 @@ class Engine:
             seconds = self._cost.uneven(decodes, context, prefills, many * most, many * pairs, share)
         else:
             seconds = self._cost.seconds(decodes, context, prefills, many * most, many * pairs)
-        if begun > 0:  # layers come while the step computes those before them, to each group its own
-            seconds = max(seconds, load * max(1 / begun, 1 / self._groups))
+        seconds = max(seconds, load)  # layers come while the step computes those before them, to each rank its own
         if self._record.logs:
             self._record.step(0, batch.now, seconds, decodes, context, prefills, many * most)
         if alone:
@@ -589,12 +586,9 @@ class Engine:
 
     def _fill(
         self, rank: Rank, budget: float, complete: list[tuple[Request, float]]
-    ) -> tuple[int, float, float, float, int]:
-        """Compute what a rank's budget has room for.
-
-        Return tokens, pairs, prompts, seconds of what is loaded, and prompts begun.
-        """
-        tokens, pairs, prefills, load, begun = 0, 0.0, 0.0, 0.0, 0
+    ) -> tuple[int, float, float, float]:
+        """Compute what a rank's budget has room for; return tokens, pairs, prompts, seconds of what is loaded."""
+        tokens, pairs, prefills, load = 0, 0.0, 0.0, 0.0
         prompts = rank.prompts
         while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
@@ -605,7 +599,6 @@ class Engine:
             if start == request.cached:
                 rank.started = self.batch.now
                 load += self._load * request.cached + request.load
-                begun += 1
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2
@@ -615,7 +608,7 @@ class Engine:
                 complete.append((prompts.popleft(), rank.started))
                 self._prompts -= 1
                 rank.progress = prompts[0].cached if len(prompts) > 0 else 0
-        return tokens, pairs, prefills, load, begun
+        return tokens, pairs, prefills, load
 
     def _part(self, left: int, budget: float, taken: int) -> int:
         """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""

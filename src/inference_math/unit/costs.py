@@ -330,7 +330,7 @@ def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> flo
 
 
 def _stored(mixed: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:
-    return loading(mixed(decodes, (1 - alpha) * prompts), load, prompts, 1)
+    return loading(mixed(decodes, (1 - alpha) * prompts), load, prompts, prompts)
 
 
 def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:

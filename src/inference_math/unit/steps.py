@@ -545,14 +545,14 @@ def floor_step_of(floor: FloorTerms, spans: FloorSpans, decodes: float, prompts:
     return least
 
 
-def loading(seconds: float, load: float, prompts: float, groups: float) -> float:
+def loading(seconds: float, load: float, prompts: float, most: float) -> float:
     """Return the seconds of a step whose prompts need `load` each from a store, layer by layer: the longer of both.
 
-    Each of the `groups` of GPUs loads its own prompts. Of chunks it is the mean step: a prompt loads with the first of
-    its own [C05].
+    Each group of GPUs loads its own prompts, and one has the `most` of them. Of chunks it is the mean step: a prompt
+    loads with the first of its own [C05].
     """
     begun: float = min(prompts, 1.0)
-    return seconds + begun * max(0.0, load * max(prompts / groups, 1.0) - seconds)
+    return seconds + begun * max(0.0, load * max(most, 1.0) - seconds)
 
 
 def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float) -> StepCosts:
@@ -583,7 +583,10 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
-    def beside(decodes: float, prompts: float, busy: float) -> float:
+    of_groups = terms.copy()  # whose stages load a prompt together
+    of_groups["ranks"], of_groups["stages"] = groups, 1
+
+    def beside(decodes: float, prompts: float, busy: float, most: float) -> float:
         if kept["decodes"] != decodes:
             kept["bare"] = step_beside(terms, spans, decodes, 0.0, 0.0)
             kept["decodes"] = decodes
@@ -593,16 +596,18 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
             added = step_beside(terms, spans, decodes, prompts, busy) - bare
             seconds += prompt_factor * added
             if load > 0:
-                seconds = loading(seconds, load, prompts, groups)
+                seconds = loading(seconds, load, prompts, most)
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
     def mixed(decodes: float, prompts: float) -> float:
-        return beside(decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min, fullest))
+        busy = busiest_prompts(terms, decodes, prompts, max, min, fullest)
+        most = busiest_prompts(of_groups, decodes, prompts, max, min, fullest) if load > 0 else busy
+        return beside(decodes, prompts, busy, most)
 
     def apiece(decodes: float, prompts: float) -> float:
         # Of a group's own the stages have their part, and one of them the whole of what is less than a prompt.
         own = max(prompts / terms["stages"], min(prompts, 1.0))
-        return beside(decodes, groups * prompts, own) if groups > 1 else mixed(decodes, prompts)
+        return beside(decodes, groups * prompts, own, prompts) if groups > 1 else mixed(decodes, prompts)
 
     def empty(decodes: float) -> float:
         seconds: float = factor * step_beside(terms, bare_spans, decodes, 0.0, 0.0)

@@ -190,6 +190,19 @@ def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, tol
     assert queues.AT_ONCE["ahead"] is False
 
 
+def test_each_group_of_attention_loads_its_prompts_over_links_of_its_own():
+    """In one step eight groups load a prompt each as fast as one does, and one of them two in twice the time."""
+    unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
+    asked = Case(unit, Workload(8000, 200, 0.5), SLA(60, 5)).asked
+    system = queues.system_for(asked, "aggregated", settings_row(64, 8000, 1)) | {"load": 1e-3}
+    for many, longest in ((1, 1), (8, 1), (9, 2)):
+        noted = Noted()
+        engine = engine_of(system | {"budget": 10**6}, timed(StepCost(t_w=0.01)), noted)
+        engine.waiting.extend(Request(i, 0.0, 8000, 200, 4000) for i in range(many))
+        engine.advance(inf)
+        assert engine.batch.now == pytest.approx(4.0 * longest)
+
+
 STEPS = StepCost(t_w=0.01, T=1e-4)
 
 
