@@ -169,7 +169,8 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
     found["batch_memory"] = fixed(target["places"])
     if best != "":
-        found["chunk"] = fixed(computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER)
+        computed = target["groups"] * computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER
+        found["chunk"] = fixed(computed)
         found["prefill_units"] = fixed(pools["prefill_units"])
         found["chunked_gain"] = gained(asked, rates, "chunked", "aggregated")
         found["pdd_gain"] = gained(asked, rates, "disaggregated", "aggregated")
@@ -254,7 +255,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target["sharing"]
     b = settings["chunked"]["batch"]
     if settings["chunked"]["rate"] > 0:
-        told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) / target["groups"] * target["fresh"]
+        told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
         # Settings keep both limits in nine of ten draws, so it is the slow ones that stop it.
         late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]

@@ -137,7 +137,8 @@ class Plan:
                 key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
             }
             own = self.case.of_architecture(name)
-            rows.append(row | {"computed": computed_tokens(own, settings) if row["chunk"] > 0 else np.nan})
+            groups = self.case.unit.dp if name == "chunked" else 1  # each has a chunk; pools have a unit's prompts
+            rows.append(row | {"computed": groups * computed_tokens(own, settings) if row["chunk"] > 0 else np.nan})
         return pd.DataFrame(rows)
 
     @cached_property
@@ -373,7 +374,7 @@ ANSWERS = (
     ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
     ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
     ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
-    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, of each group"),
+    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, decodes apart"),
     ("chunked_gain", "Gain of chunked over aggregated", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
     ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
     ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
