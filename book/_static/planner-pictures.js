@@ -32,7 +32,7 @@ window.inferenceMathPictures = (() => {
     const context = work.n_in + work.n_out * (1 + work.cv ** 2) / 2;
     const cached = math.stored_tokens(work.n_in, work.alpha);
     const one = (what, terms, decodes, prompts) => {
-      const [weights, matrices, ...rest] = math.parts(terms, math.spans_of(terms, context, work.n_in - cached, cached, Math.min), decodes, prompts, Math.max, Math.min);
+      const [weights, matrices, ...rest] = math.parts(terms, math.spans_of(terms, context, work.n_in - cached, cached, Math.min), decodes, prompts, Math.max, Math.min, math.fullest);
       return [Math.hypot(weights, matrices), ...rest].map((seconds, order) => (
         { what, order, part: order ? data.parts[order + 1] : "weights and matrices", ms: 1000 * seconds }));
     };

@@ -123,7 +123,7 @@ def host() -> Host:
     It is that of vLLM 0.11 in ML.ENERGY's runs on H100s, beyond the GPU's operators; see `tools/research/fit_host.py`.
 
     >>> f"{1e3 * host().step:.1f} ms, {1e6 * host().request:.0f} us for each request that decodes"
-    '0.6 ms, 35 us for each request that decodes'
+    '0.5 ms, 35 us for each request that decodes'
     """
     rows = load("host").frame.set_index("name")
     names = list(rows.index)

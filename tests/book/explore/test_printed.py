@@ -108,6 +108,37 @@ def test_everything_that_the_page_asks_for_is_printed():
     assert set(re.findall(r"\bmath\.(\w+)", asked)) <= known
 
 
+def arguments(text, start):
+    """Return how many arguments a call has whose bracket opens at `start`."""
+    depth, pieces = 0, [""]
+    for letter in text[start:]:
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0:
+            return sum(bool(piece.strip(" \n(")) for piece in pieces)
+        if letter == "," and depth == 1:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    raise AssertionError(text[start : start + 80])
+
+
+def test_the_page_gives_each_function_all_that_it_takes():
+    """JavaScript calls a function with too few arguments, and fails where it uses them."""
+    takes = {
+        name: len(inspect.signature(function).parameters)
+        for module in printed._MODULES
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+    }
+    calls = 0
+    for one in PAGES.glob("planner*.js"):
+        text = re.sub(r"`[^`]*`|'[^'\n]*'|\"[^\"\n]*\"", '""', one.read_text(encoding="utf-8"))  # commas of strings
+        for found in re.finditer(r"\bmath\.(\w+)\(", text):
+            if found[1] in takes and "..." not in text[found.end() : text.index(";", found.end())]:  # which spread some
+                calls += 1
+                assert arguments(text, found.end() - 1) == takes[found[1]], (one.name, found[1])
+    assert calls > 100
+
+
 def test_what_is_scipy_s_in_python_is_the_same_in_the_script(tmp_path):
     """Roots and the incomplete gamma function have JavaScript of their own."""
     node = Node("", tmp_path)
