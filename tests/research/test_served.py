@@ -159,7 +159,7 @@ def test_errors_name_what_was_set_aside_and_who_else_published(monkeypatch):
     key = ["kind", "engine", "maker", "source", "model", "gpu", "weights", "drafts"]
     # Rows of `served_halves` that set no coefficient are there by name and number; a release predicts them, no test.
     monkeypatch.setattr(halves, "predicted", lambda frame: frame)
-    today = halves.results()
+    today = halves.results(halves.chosen())
     later = shipped[shipped["source"].isin(today["source"])]
     told = later.set_index([*key[3:], "engine"])["points"].sort_index()
     assert told.equals(today.groupby(told.index.names).size().rename("points").sort_index())
