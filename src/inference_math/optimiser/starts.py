@@ -9,10 +9,11 @@ from inference_math.optimiser.load import decode_units
 from inference_math.unit.asked import (
     computed_tokens,
     of_group,
-    places,
     prefill_unit,
     seats_beside,
     target_of,
+    unit_budget,
+    unit_seats,
     verify_tokens,
     whole_prompt,
 )
@@ -52,16 +53,15 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
     chunk: prompt tokens that a step computes, or a prefill unit together; max_num_seqs: requests of a unit at once, of
     pools in a decode unit; token_budget: all tokens of a step, None where an engine has no such limit.
     """
-    batch, groups = ceil(row["batch"]), asked["unit"]["layout"]["dp"]
+    batch, counted = ceil(row["batch"]), asked["engine"]["counts_decodes"]
     if name == "aggregated":
-        all_whole = groups * whole_prompt(asked) + batch * verify_tokens(asked)
-        whole = all_whole if asked["engine"]["counts_decodes"] else None
+        whole = unit_budget(asked, whole_prompt(asked), batch) if counted else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = paged(asked, row)
     if name == "chunked":
-        seqs, chunk = min(groups * seats_beside(asked, row, groups), places(asked)), groups * computed
-        budget = chunk + batch * verify_tokens(asked) if asked["engine"]["counts_decodes"] else None
-        return {"chunk": chunk, "max_num_seqs": seqs, "token_budget": budget}
+        chunk = asked["unit"]["layout"]["dp"] * computed
+        budget = unit_budget(asked, computed, batch) if counted else None
+        return {"chunk": chunk, "max_num_seqs": unit_seats(asked, row), "token_budget": budget}
     return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}
 
 
@@ -86,7 +86,7 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
         return told
     computed = paged(asked, row)
     if name == "chunked":
-        told[seqs] = seats_beside(asked, row, groups) * together
+        told[seqs] = seats_beside(asked, row) * together
         told[tokens] = tokens_at_once(asked, row) if engine["counts_decodes"] else computed * together
         told.update(engine["in_chunks"])
         return told

@@ -89,13 +89,24 @@ def places(asked: Asked) -> int:
     return max_kv_seqs(asked["unit"], asked["work"], asked["engine"])
 
 
-def seats_beside(asked: Asked, row: Row, groups: int) -> int:
-    """Return the requests at once of one of so many groups that a row of chunks has.
+def seats_beside(asked: Asked, row: Row) -> int:
+    """Return the requests at once that a row of chunks has in one of the unit's groups.
 
     Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
     """
+    groups = asked["unit"]["layout"]["dp"]
     under_way = ceil(row["batch"] / groups) + ceil(row["chunk"] / asked["work"]["n_in"])
     return min(under_way, ceil(places(asked) / groups))
+
+
+def unit_seats(asked: Asked, row: Row) -> int:
+    """Return the requests at once that a row of chunks has in all of the unit's groups."""
+    return min(asked["unit"]["layout"]["dp"] * seats_beside(asked, row), places(asked))
+
+
+def unit_budget(asked: Asked, each: int, batch: int) -> int:
+    """Return the tokens of a unit's step in which each group has so many of prompts, beside `batch` decodes of all."""
+    return asked["unit"]["layout"]["dp"] * each + batch * verify_tokens(asked)
 
 
 def fresh_share(work: Work) -> float:

@@ -36,9 +36,10 @@ from inference_math.unit.asked import (
     prefill_size,
     prefill_unit,
     ranks_of,
-    seats_beside,
     sent_bytes,
     target_of,
+    unit_budget,
+    unit_seats,
     verify_tokens,
     whole_prompt,
 )
@@ -200,12 +201,12 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     # Each group of attention has a whole prompt, or a chunk, of its own.
     budget, most, own = inf, batch, unit["layout"]["dp"]
     if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
-        budget = own * whole_prompt(asked) + batch * verify_tokens(asked)
+        budget = unit_budget(asked, whole_prompt(asked), batch)
     if name == "disaggregated":
         budget, own = computed_tokens(asked, of_group(asked, row)), 1
     if name == "chunked":  # prompts under way hold places, too
-        budget = own * computed_tokens(asked, row) + batch * verify_tokens(asked)
-        most = min(own * seats_beside(asked, row, own), places(asked))
+        budget = unit_budget(asked, computed_tokens(asked, row), batch)
+        most = unit_seats(asked, row)
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
         "prefill_units": floor(prefill), "groups": ranks, "decode_units": decode_units(target_of(asked), prefill),
@@ -676,6 +677,14 @@ def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[f
     return found
 
 
+def kept_idle(host: Host, name: str, units: int, row: int, count: int) -> int:
+    """Return in how many of the first draws a replica with next to nothing to do keeps the promise."""
+    kept = 0
+    for place in range(count):
+        kept += 1 if host["play"](name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
+    return kept
+
+
 def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> Standing:
     """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
 
@@ -698,10 +707,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     if many > 0:
         one.update(fleet_of(host, one, traffic, have, count))
     else:
-        kept = 0
-        for place in range(count):
-            kept += 1 if host["play"](name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
-        one["idle"] = kept
+        one["idle"] = kept_idle(host, name, units, row, count)
     return one
 
 

@@ -300,7 +300,9 @@ def _chosen(
     if have and have < least:
         raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
     if not _able(host, names):
-        raise _none(host, asked, {name: _idle(host, name) for name in names})
+        cheapest = {name: queues.sizes_of(found.case.asked, name)[0] for name in names}
+        kept = {name: queues.kept_idle(host.asked, name, units, 0, host.count) for name, units in cheapest.items()}
+        raise _none(host, asked, kept)
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.doubts)
     ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
@@ -323,14 +325,7 @@ def _able(host: _Host, names: Sequence[str]) -> bool:
     return False
 
 
-def _idle(host: _Host, name: str) -> int:
-    """Return in how many draws a replica with next to nothing to do keeps the promise, as `queues.standing` has it."""
-    units = queues.sizes_of(host.case.asked, name)[0]
-    told = [host.asked["play"](name, units, 0, place, queues.IDLE, 1.0)[0] for place in range(host.count)]
-    return sum(kept >= 1 for kept in told)
-
-
-def _none(host: _Host, asked: _Asked, kept: dict[str, int | float]) -> NoFleetError:
+def _none(host: _Host, asked: _Asked, kept: Mapping[str, float]) -> NoFleetError:
     """Return the error of a promise that no replica keeps, with the draws in which each architecture's does idly."""
     keeps = [idle(name, many) for name, many in kept.items()]
     told = say(short(asked.share, host.count, queues.slow_places(host.count) + 1, keeps))
