@@ -66,7 +66,7 @@ window.inferenceMathCrowd = (() => {
     };
     const names = Object.keys(candidates);
     const holds = names.every((name) => math.longest_fits(played.like, math.system_for(sideOf(name).asked, name, candidates[name])));
-    return { asked, host, names, holds, count: together.places.length, of, rowsOf, rates: solved.rates };
+    return { asked, host, names, holds, count: together.places.length, of, rowsOf, solved };
   };
 
   // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
@@ -100,9 +100,9 @@ window.inferenceMathCrowd = (() => {
   const least = function* (found, played, goal, bar, asks = () => true) {
     const hosted_ = hosted(found, played, goal);
     hosted_.names = hosted_.names.filter(asks);
-    const { asked, host, names, count, rates } = hosted_;
+    const { asked, host, names, count, solved } = hosted_;
     if (!hosted_.holds || !(yield* able(hosted_))) return Infinity;
-    const order = names.sort((a, b) => math.median(rates[b]) - math.median(rates[a]));
+    const order = names.sort((a, b) => math.told_rate(solved, b)[0] - math.told_rate(solved, a)[0]);
     let lowest = bar;
     for (const name of order) {
       const before = lowest;

@@ -49,7 +49,7 @@ window.inferenceMathPictures = (() => {
       const tpot = asked.tpot * 1.25 ** i;
       const solved = math.solve({ ...asked, tpot }, drawn);
       for (const architecture of solved.order) {
-        const [middle, low, high] = math.median_row(solved.each[architecture]).rate.map((rate) => rate * scale);
+        const [middle, low, high] = math.told_rate(solved, architecture).map((rate) => rate * scale);
         if (middle > 0) rows.push({ architecture, user: 1 / tpot, gpu: middle, low, high, chosen: i === 0 && architecture === best });
       }
     }

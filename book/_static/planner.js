@@ -48,7 +48,7 @@
     const drawn = draws(given);
     const solved = math.solve(asked, drawn);
     const [first, second] = solved.order;
-    const rows = Object.fromEntries(solved.order.map((name) => [name, math.median_row(solved.each[name])]));
+    const rows = Object.fromEntries(solved.order.map((name) => [name, math.middle_row(solved, name)]));
     const undrafted = asked.unit.drafts > 0 ? math.undrafted(asked, drawn) : null;
     return { given, asked, drawn, solved, undrafted, rows, first, second, best: solved.best, numbers: math.numbers_of(asked, solved) };
   };
@@ -72,9 +72,8 @@
     const missed = best ? [] : math.missed(asked, centre);
     const never = outsideOf(given, solved, first).map((one) => `not calibrated: ${say(one)}`);
     const long = tooLong(given, asked);
-    const prefill = solved.settings.disaggregated.prefill_units;
     const { title, measured } = data.links[given.link];
-    const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0], prefill, title, measured)] : [];
+    const linked = rows.disaggregated.rate[0] > 0 ? [math.linked(asked, rows.disaggregated.rate[0], solved.settings.disaggregated, title, measured)] : [];
     const pays = asked.unit.drafts > 0 && best ? [math.drafting_pays(numbers.rate[0], math.best_rate(undrafted))] : [];
     const hindered = best ? solved.order.filter((name) => !(rows[name].rate[0] > 0)).map((name) => `no ${name} at full load: ${say(math.hindered(asked, centre, name))}`) : [];
     const wide = { ...given, kv: "bf16", sessions: 0 };
@@ -172,27 +171,26 @@
     return math.standing_of(mode, math.missing(scope, inputs(given, 1)), ...whose, errors);
   };
 
+  const ofSolved = (asked, solved) => (solved.best ? { best: solved.best, solved, gpus: asked.unit.gpus, each: math.told_rate(solved, solved.best).map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" });
   const ofGpu = (given) => {
     try {
       const asked = question({ ...given, goal: "unit" });
-      const solved = solve(given, asked);
-      return solved.best ? { best: solved.best, each: solved.rates[solved.best].map((rate) => rate / asked.unit.gpus) } : { said: "none meets the SLA" };
+      return ofSolved(asked, solve(given, asked));
     } catch (error) { return { refused: true, said: error.short || "does not fit, or not in this precision" }; }
   };
-  const ended = (each, scale = 1) => { const [value, low, high] = math.interval(NaN, each); return Number.isFinite(value) ? withSpan(value, low, high, scale) : ""; };
+  const ended = ([value, low, high], scale = 1) => (Number.isFinite(value) ? withSpan(value, low, high, scale) : "");
 
   // The same question on other GPUs: what one of each is worth, and what a token costs where a price is known.
   const gpus = function* (given, first) {
-    const here = first.best ? first.solved.rates[first.best].map((rate) => rate / first.asked.unit.gpus) : [];
     const found = [];
     for (const gpu of Object.keys(data.gpus)) {
       yield;
-      const one = gpu === given.gpu ? { ...(first.best ? { best: first.best, each: here } : { said: "none meets the SLA" }) } : ofGpu({ ...given, gpu });
-      found.push({ gpu, ...one, middle: one.each ? math.median(one.each) : 0, never: one.refused ? "" : standing({ ...given, gpu }) });
+      const one = gpu === given.gpu ? ofSolved(first.asked, first.solved) : ofGpu({ ...given, gpu });
+      found.push({ gpu, ...one, middle: one.each ? one.each[0] : 0, never: one.refused ? "" : standing({ ...given, gpu }) });
     }
     const prices = pricesOf(given);
     const price = prices[given.gpu] ?? 0;
-    const spent = ({ each }, of) => math.spent_on((each ?? []).map((rate) => rate * Number(given.output)), of);
+    const spent = ({ each }, of) => math.spent_on((each ?? [NaN, NaN, NaN]).map((rate) => rate * Number(given.output)), of);
     const cost = (one) => spent(one, math.usd_per_million(1, prices[one.gpu] ?? 0, 1));
     const order = math.gpus_ranked(found.map((one) => one.middle), found.map((one) => cost(one)[0]), found.map((one) => one.never === data.guessed));
     const joules = (one) => (data.gpus[one.gpu].watts > 0 ? three(spent(one, data.gpus[one.gpu].watts)) : "power not stated");
@@ -203,8 +201,8 @@
       order.map((i) => {
         const one = found[i];
         if (!one.each) return [one.gpu, one.never, one.said, "", "", "", "", "", ""];
-        const ratios = here.length ? math.ratios(one.each, here) : [];
-        return [one.gpu, one.never, one.best, ended(one.each), ended(ratios), price > 0 ? ended(ratios, price) : "", prices[one.gpu] ? digits(prices[one.gpu]) : "", prices[one.gpu] ? three(cost(one)) : "", joules(one)];
+        const ratio = first.best ? math.gpus_worth(one.solved, one.gpus, first.solved, first.asked.unit.gpus) : [];
+        return [one.gpu, one.never, one.best, ended(one.each), ended(ratio), price > 0 ? ended(ratio, price) : "", prices[one.gpu] ? digits(prices[one.gpu]) : "", prices[one.gpu] ? three(cost(one)) : "", joules(one)];
       }));
   };
 
@@ -257,7 +255,7 @@
     const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, undrafted]] : [];
     table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],
       each.map(([many, one]) => {
-        const row = math.median_row(one.each[one.order[0]]);
+        const row = math.middle_row(one, one.order[0]);
         return [say(math.drafts_said(many)), ...(one.best ? [one.best, three(row.rate), three(row.ttft, 1000), three(row.tpot, 1000)] : ["none meets the SLA", "", "", ""])];
       }));
   };
@@ -282,21 +280,24 @@
     const looked = [];
     for (const one of tried) {
       const asked = question(one);
-      looked.push(math.together_of(asked, math.solve(asked, few(one))));
+      const solved = math.solve(asked, few(one));
+      looked.push(math.goodput_by(asked, solved, math.first_of(solved, data.together)));
       yield;
     }
-    const able = (tokens) => math.median(tokens) > 0;
     const looks = [];
-    const look = (given, of) => { const found = decided(given); looks.push({ given, of, gpus: found.asked.unit.gpus, tokens: of(found.asked, found.solved) }); };
-    const apart = (asked, solved) => math.tokens_by(asked, solved, "disaggregated");
-    for (const i of looked.some(able) ? math.layouts_near(looked) : []) { look(tried[i], math.together_of); yield; }
-    for (const one of bestPairs(tried)) { look(one, apart); yield; }
-    if (!looks.some(({ tokens }) => able(tokens))) {
+    const look = (given, names) => {
+      const { asked, solved } = decided(given);
+      const name = math.first_of(solved, names);
+      looks.push({ given, names, gpus: asked.unit.gpus, tokens: math.tokens_by(asked, solved, name), goodput: math.goodput_by(asked, solved, name) });
+    };
+    for (const i of looked.some((one) => one > 0) ? math.layouts_near(looked) : []) { look(tried[i], data.together); yield; }
+    for (const one of bestPairs(tried)) { look(one, data.apart); yield; }
+    if (!looks.some(({ goodput }) => goodput > 0)) {
       const missed = tried.map((one) => math.excess(question(one), math.under(question(one), coefficients(one), [1, 1, 0])));
       return decided(tried[missed.indexOf(Math.min(...missed))]);
     }
-    const order = math.layouts_ranked(looks.map((one) => one.tokens), looks.map((one) => one.gpus)).order.map((i) => looks[i]);
-    const [together, pools] = [math.together_of, apart].map((of) => order.find((one) => one.of === of && able(one.tokens))?.given);
+    const order = math.layouts_ranked(...["goodput", "tokens", "gpus"].map((key) => looks.map((one) => one[key]))).order.map((i) => looks[i]);
+    const [together, pools] = [data.together, data.apart].map((names) => order.find((one) => one.names === names && one.goodput > 0)?.given);
     return decided(joined(together, pools));
   };
 

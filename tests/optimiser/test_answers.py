@@ -14,7 +14,7 @@ from inference_math.catalogue.tiers import Tier, tier
 from inference_math.optimiser import answers, search
 from inference_math.optimiser.architectures import SURE
 from inference_math.optimiser.case import Case
-from inference_math.optimiser.choice import decide, held_by_most
+from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
 from inference_math.optimiser.load import loaded, strain
@@ -352,14 +352,6 @@ def test_what_is_spent_on_a_token_is_that_of_the_rates_beside_it():
         assert told[name][0] == pytest.approx(spent / told["tokens_per_gpu"][0])
         assert told[name][1] == pytest.approx(spent / told["tokens_per_gpu"][2])
         assert told[name][2] == float("inf")
-
-
-def test_settings_that_nine_in_ten_do_not_keep_are_those_of_as_many_as_can_be():
-    assert held_by_most([3] * 9 + [0]) == 3
-    assert held_by_most([3] * 7 + [1] * 1 + [0] * 2) == 1
-    assert held_by_most([3] * 7 + [0] * 3) == 3  # not the least of those that some draw has
-    assert held_by_most([4] * 1 + [0] * 9) == 4
-    assert held_by_most([0] * 10) == 0
 
 
 def test_no_closed_form_of_chunks_stands_where_the_slow_draws_reach_the_limit_on_ttft():

@@ -13,8 +13,9 @@ from scipy import stats
 
 from inference_math.optimiser import search
 from inference_math.optimiser.architectures import SURE
-from inference_math.optimiser.choice import MOST_FED, decide, pools_settings
-from inference_math.optimiser.load import decode_units, settings_row, strain
+from inference_math.optimiser.choice import decide
+from inference_math.optimiser.load import left_to_decode, settings_row, strain
+from inference_math.optimiser.settings import FEW_UNITS, MOST_FED, pools_settings
 from inference_math.unit import batch
 from inference_math.unit.asked import prompts_together
 
@@ -125,8 +126,9 @@ def test_pools_are_the_best_of_all_splits(limit, units, places):
     n_in, n_out = 2200.0, 170.0
     row = decided("disaggregated", limit, (n_in, n_out), places, units)
     rates = [
-        min(k * together / step(0, together), (units - k) * d / ((n_out - 1) * step(d, 0))) / units
+        min(k * together / step(0, together), n * d / ((n_out - 1) * step(d, 0))) / (k + n)
         for k in range(1, units)
+        for n in range(1, units - k + 1)
         for together in range(1, int(prompts_together(places * 2370, n_in, 1)) + 1) if step(0, together) <= limit[1]
         for d in range(1, int(places) + 1) if step(d, 0) <= limit[0]
     ]  # fmt: skip
@@ -139,8 +141,8 @@ def test_a_pool_decodes_all_tokens_but_the_first():
     row = decided("disaggregated", (0.04, 1.0), (2200.0, 4.0))
     decode = row["batch"] / (3 * step(row["batch"], 0.0))
     prefill = row["chunk"] / 2200 / row["ttft"]
-    pools = row["prefill_units"], 8 - row["prefill_units"]
-    assert row["rate"] == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / 8)
+    pools = row["prefill_units"], row["decode_units"]
+    assert row["rate"] == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / sum(pools))
 
 
 @given(limits, st.sampled_from([0.0, 0.9]))
@@ -162,14 +164,15 @@ def test_prefill_units_of_their_own_size_are_split_as_a_look_at_all_splits_says(
     decode = row["batch"] / (169 * step(row["batch"], 0.0))
     together = row["chunk"] / 2200
     fed = together / (slow * step(0.0, together))
-    pools = [(k, math.floor(units - k * size + 1e-9)) for k in range(1, math.ceil(units / size))]
-    splits = [min(k * fed, rest * decode) / (k * size + rest) for k, rest in pools]  # GPUs that are over cost nothing
-    assert row["rate"] == pytest.approx(max(splits))
-    assert row["prefill_units"] == next(k for k, one in enumerate(splits, 1) if one * (1 + 1e-9) >= max(splits))
-    assert row["prefill_units"] * size <= units - 1
-    assert row["ttft"] == pytest.approx(slow * step(0.0, together))
-    decoding = math.floor(units - row["prefill_units"] * size + 1e-9)
+    rests = {k: range(1, math.floor(units - k * size + 1e-9) + 1) for k in range(1, math.ceil(units / size))}
+    splits = [
+        min(k * fed, n * decode) / (k * size + n) for k, rest in rests.items() for n in rest
+    ]  # what is over is free
+    assert row["rate"] >= (1 if units <= FEW_UNITS else 0.999) * max(splits) * (1 - 1e-9)
+    decoding = row["decode_units"]
     used = row["prefill_units"] * size + decoding
+    assert used <= units + 1e-9
+    assert row["ttft"] == pytest.approx(slow * step(0.0, together))
     assert row["decodes"] / (169 * step(row["decodes"], 0.0)) * decoding == pytest.approx(row["rate"] * used)
 
 
@@ -183,7 +186,7 @@ def test_more_prefill_units_than_serve_less_may_serve_more():
     fast = {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
     assert pools_settings(target, [slow, fast])["prefill_units"] == 8
     assert pools_settings(target | {"units": 10, "prefill_gpus": 9 / 7}, [slow])["prefill_units"] == 7  # 63 of 70 GPUs
-    assert decode_units({"units": 28, "prefill_gpus": 9 / 7}, 21) == 1
+    assert left_to_decode(28, 21, 9 / 7) == 1
 
 
 @given(limits, st.floats(0.001, 2), st.sampled_from([0.25, 0.5, 2.0, 3.0]))
@@ -193,14 +196,14 @@ def test_the_link_of_a_prefill_unit_is_as_wide_as_its_gpus(limit, sent, size):
         together, prefill = row["chunk"] / 2200, row["prefill_units"]
         fed = min(together / step(0.0, together), size / sent)
         taken = min(row["batch"] / (169 * step(row["batch"], 0.0)), 1 / sent)
-        decoding = math.floor(8 - prefill * size + 1e-9)
+        decoding = row["decode_units"]
         assert row["rate"] * (prefill * size + decoding) == pytest.approx(min(prefill * fed, decoding * taken))
 
 
 def test_pools_take_the_limits_by_steps_of_their_own_and_a_cache_sent_is_part_of_the_first_gap():
     target = {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1, "handover": 0.0}
     costs = {"front": 0.2, "mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: 1.5 * prompts}
-    row = settings_row(8, 100.0, 1)
+    row = settings_row(8, 100.0, 1, 7)
     assert strain(target, costs, "disaggregated", row) == pytest.approx(1.7 / 2.0)
     assert strain(target | {"ttft": 20.0}, costs, "disaggregated", row) == pytest.approx(0.03 / 0.04)
     assert strain(target | {"handover": 0.1}, costs, "disaggregated", row) == pytest.approx(1.8 / 2.0)
@@ -213,6 +216,6 @@ def test_a_link_bounds_the_pools(limit, sent):
     free = decided("disaggregated", limit)
     assert row["rate"] <= free["rate"] * (1 + 1e-9)
     if row["rate"]:
-        pools = row["prefill_units"], 8 - row["prefill_units"]
-        assert row["rate"] * 8 <= min(pools) / sent * (1 + 1e-9)
+        pools = row["prefill_units"], row["decode_units"]
+        assert row["rate"] * sum(pools) <= min(pools) / sent * (1 + 1e-9)
         assert row["tpot"] == pytest.approx(row["step"] + sent / 169)

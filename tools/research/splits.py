@@ -17,9 +17,10 @@ from recipes import recipe_of, unit_of
 from inference_math.catalogue import gpu
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case, under
-from inference_math.optimiser.choice import alone, most_decodes
+from inference_math.optimiser.choice import alone
 from inference_math.optimiser.doubt import doubt
 from inference_math.optimiser.load import pools_each, settings_row
+from inference_math.optimiser.settings import most_decodes
 from inference_math.optimiser.verdict import verdict
 from inference_math.simulate import Disaggregated, Steps
 from inference_math.unit import Unit
@@ -171,7 +172,7 @@ def _each(row: pd.Series, tpot: float, prefills: list[int], decodes: list[int]) 
     together = max(1, min(target["together"], recipe_of(_laid(row, prefills)).budget // case.work.n_in))
     if batch < 1:
         return 0.0, 0.0, [first.gpus, unit.gpus]
-    fed, taken = pools_each(target, one, settings_row(batch, together * case.work.n_in, 1))
+    fed, taken = pools_each(target, one, settings_row(batch, together * case.work.n_in, 1, 1))
     return fed, taken, [first.gpus, unit.gpus]
 
 

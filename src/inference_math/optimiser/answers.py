@@ -10,11 +10,12 @@ from __future__ import annotations
 from math import exp, inf, isfinite
 
 from inference_math import theory
-from inference_math.optimiser.choice import decide, mean, median_row, pools_halves, pools_settings, served_with
+from inference_math.optimiser.choice import decide, kept_rate, middle_row, served_with, told_rate
 from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
 from inference_math.optimiser.load import strain
 from inference_math.optimiser.search import ALWAYS, NEVER
+from inference_math.optimiser.settings import pools_halves, pools_settings
 from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
 from inference_math.optimiser.verdict import UNSAID, verdict
 from inference_math.unit.asked import (
@@ -84,13 +85,13 @@ def halves(asked: Asked, draws: list[DrawnCoefficients]) -> list[float]:
 
 
 def pools_served(asked: Asked, draws: list[DrawnCoefficients]) -> float:
-    """Return the requests/s of a GPU of pools, in the mean over some draws; 0 of what most of them do not allow."""
+    """Return the goodput of a GPU of pools over some draws, in requests/s; 0 of what most of them do not allow."""
     own = of_architecture(asked, "disaggregated")
     target, drawn = target_of(own), drawn_costs(own, draws)
     row = pools_settings(target, drawn)
     keeping = [row["rate"] > 0 and strain(target, one, "disaggregated", row) <= NEARLY for one in drawn]
     rates = [one["rate"] for one in served_with(target, drawn, "disaggregated", row, keeping)]
-    return mean(rates) / own["unit"]["gpus"] if median(rates) > 0 else 0.0
+    return kept_rate(rates, keeping) / own["unit"]["gpus"] if median(rates) > 0 else 0.0
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
@@ -105,6 +106,17 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
         "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
         "memory": target["places"],
     }
+
+
+def gpus_worth(solved: Solution, gpus: float, other: Solution, others: float) -> list[float]:
+    """Return how many GPUs of another kind serve as much as one of this, with both ends over the draws.
+
+    By what units of so many GPUs serve in the best architecture of each.
+    """
+    top, bottom = told_rate(solved, solved["best"]), told_rate(other, other["best"])
+    ends = interval(NEVER, ratios(solved["rates"][solved["best"]], other["rates"][other["best"]]))
+    each = [one * others / gpus for one in [top[0] / bottom[0], ends[1], ends[2]]]
+    return [each[0], min(each[1], each[0]), max(each[2], each[0])]
 
 
 def usd_per_million(gpus: float, price: float, tokens: float) -> float:
@@ -145,7 +157,7 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
 
     What is a setting is the same under each draw.
     """
-    target, rates, best = target_of(asked), solved["rates"], solved["best"]
+    target, best = target_of(asked), solved["best"]
     steps = target["steps"]
     told: dict[str, list[float]] = {}
     for name in OF_DRAWS:
@@ -172,8 +184,8 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
         computed = target["groups"] * computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER
         found["chunk"] = fixed(computed)
         found["prefill_units"] = fixed(pools["prefill_units"])
-        found["chunked_gain"] = gained(asked, rates, "chunked", "aggregated")
-        found["pdd_gain"] = gained(asked, rates, "disaggregated", "aggregated")
+        found["chunked_gain"] = gained(asked, solved, "chunked", "aggregated")
+        found["pdd_gain"] = gained(asked, solved, "disaggregated", "aggregated")
         left = max(asked["ttft"] - asked["front"], 0.0)
         found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
         found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, target["step"]))
@@ -188,15 +200,15 @@ def binding_limits(numbers: dict[str, list[float]]) -> list[str]:
     return [name for name in keys if numbers[keys[name]][0] == least]
 
 
-def gained(asked: Asked, rates: dict[str, list[float]], name: str, over: str) -> list[float]:
-    """Return the ratio of the rates that are printed of two architectures, and its ends over the draws and the doubts.
+def gained(asked: Asked, solved: Solution, name: str, over: str) -> list[float]:
+    """Return the ratio of the goodputs of two architectures, with ends over the draws and the doubts.
 
     NaN where either serves nothing in most draws: it would be about something else.
     """
-    top, bottom = rates[name], rates[over]
+    top, bottom = solved["rates"][name], solved["rates"][over]
     if not median(top) > 0 or not median(bottom) > 0:
         return fixed(NEVER)
-    of_rates = median(top) / median(bottom)
+    of_rates = solved["goodput"][name] / solved["goodput"][over]
     told: list[float] = []
     for one in ratios(top, bottom):
         for more in factors_of(asked["doubts"][name]):
@@ -208,25 +220,24 @@ def gained(asked: Asked, rates: dict[str, list[float]], name: str, over: str) ->
 
 def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     """Return what the chosen architecture does at full load, and how far it is ahead of the next."""
-    best, second, rates = solved["best"], solved["order"][1], solved["rates"]
-    rows = [row for row in solved["each"][best] if row["rate"] > 0]
-    tokens = [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in rates[best]]
+    best, second = solved["best"], solved["order"][1]
+    row = middle_row(solved, best)
+    tokens = [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in row["rate"]]
     watts = asked["watts"] if asked["watts"] > 0 else NEVER
     return {
-        "rate": interval(NEVER, rates[best]),
-        "margin": [one - 1 for one in gained(asked, rates, best, second)],
-        "tokens_per_gpu": interval(NEVER, tokens),
+        "rate": row["rate"],
+        "margin": [one - 1 for one in gained(asked, solved, best, second)],
+        "tokens_per_gpu": tokens,
         "usd_per_million": spent_on(tokens, usd_per_million(1, asked["price"], 1)),
         "joules_per_token": spent_on(tokens, watts),
-        "ttft": interval(NEVER, [row["ttft"] for row in rows]),
-        "tpot": interval(NEVER, [row["tpot"] for row in rows]),
+        "ttft": row["ttft"],
+        "tpot": row["tpot"],
     }
 
 
 def spent_on(tokens: list[float], spent: float) -> list[float]:
-    """Return what one of the tokens/s of the draws takes, in their middle and at both ends; infinite where none is."""
-    ends = interval(NEVER, tokens)
-    return [spent / one if one > 0 else inf for one in [ends[0], ends[2], ends[1]]]
+    """Return what one of so many tokens/s takes, a number with both ends; infinite where there is none."""
+    return [spent / one if one > 0 else inf for one in [tokens[0], tokens[2], tokens[1]]]
 
 
 def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) -> dict[str, float]:
@@ -257,8 +268,8 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     if settings["chunked"]["rate"] > 0:
         told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) * target["fresh"]
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
-        # Settings keep both limits in nine of ten draws, so it is the slow ones that stop it.
-        late = median_row(solved["each"]["chunked"])["ttft"][2] > NEARLY_LATE * asked["ttft"]
+        # Settings keep both limits in most draws, so it is the slow ones that stop it.
+        late = middle_row(solved, "chunked")["ttft"][2] > NEARLY_LATE * asked["ttft"]
         if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
     if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
@@ -285,7 +296,7 @@ SWUNG = ["n_in", "n_out", "alpha", "ttft", "tpot", "accepted"]
 
 
 def swings(asked: Asked, draws: list[DrawnCoefficients]) -> list[Swing]:
-    """Return for each input what a fifth less and a fifth more of it bring, in the median of the draws.
+    """Return for each input what a fifth less and a fifth more of it bring, as goodput over the draws.
 
     Columns: input, low, high (requests/s of a unit), best_low, best_high, and `swing`, the distance; largest first.
     """
@@ -336,8 +347,8 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
 
 
 def best_rate(solved: Solution) -> float:
-    """Return the requests/s of a unit at full load of the chosen architecture, the median; 0 where there is none."""
-    return median(solved["rates"][solved["best"]]) if solved["best"] != "" else 0.0
+    """Return the goodput of a unit at full load of the chosen architecture, in requests/s; 0 where there is none."""
+    return told_rate(solved, solved["best"])[0] if solved["best"] != "" else 0.0
 
 
 def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
@@ -350,8 +361,8 @@ def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
 def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, float]) -> list[StoreGain]:
     """Return what loading the stored share of the prompts gains, by where it lies: "nowhere", then each tier.
 
-    where, binds ("computing" or "loading", what a prompt alone waits for), rate (requests/s of a unit, of the best
-    architecture, with low and high) and speedup (of a prompt alone), over computing all, in the medians of the draws;
+    where, binds ("computing" or "loading", what a prompt alone waits for), rate (goodput of a unit in requests/s of
+    the best architecture, with low and high) and speedup (of a prompt alone, the median), over computing all;
     gain, the ratio of two such rates, with chance and sure, its `verdict` over draws and doubts: where it changes the
     best architecture, with the doubts of both. HBM that does not hold the sessions gains nothing, and serves nothing.
     """
@@ -372,7 +383,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
         quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(there, there["work"], 0.0), draws)]
         best = solved["order"][0]
         each = solved["rates"][best]
-        span, sure = interval(0.0, each), UNSAID
+        span, sure = told_rate(solved, best), UNSAID
         if name == "nowhere":
             firsts, plain, base, name_plain = alone, each, span[0], best
         elif base > 0:

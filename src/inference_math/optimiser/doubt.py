@@ -6,14 +6,18 @@ left; see table `comparison_error`. The page prints this module.
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import atan, cos, erf, exp, log, pi, sin, sqrt, tan
 
 from inference_math.unit.types import ComparisonError
 
 FARTHER = 0.1  # of a spread, for each doubling of lengths beyond those compared, and for what was never compared
 # Evenly likely values of a standard normal variable: the middles of ninths.
 NINTHS = [-1.5932, -0.9674, -0.5895, -0.2822, 0.0, 0.2822, 0.5895, 0.9674, 1.5932]
-CERTAIN = [0.0, 0.0]
+CERTAIN = [0.0, 0.0, 0.0]
+MANY = 30  # pairs: from so many on a normal law stands for Student's
+NODES = 24  # at which the chance is asked that two errors hold together
+FAR = 40.0  # standard deviations: nothing is beyond
+EVEN = 1e-9  # of a rate: what rounding parts is equal
 # What is served within a limit hangs more on steps than what some users get: so pools as they are planned.
 KINDS = {"chunked": "chunks", "disaggregated": "pools, planned"}
 
@@ -29,14 +33,14 @@ def strange(known: list[str], name: str) -> int:
 
 
 def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out: float) -> list[float]:
-    """Return bias and standard deviation of the logarithm of a gain, for a model's kind on a GPU's generation.
+    """Return bias and sd of the logarithm of a gain, for a kind of model on a GPU's generation, and pairs behind them.
 
     The spread grows by a tenth with each doubling of a length, and for a kind and a generation that no pair is of. It
     is a judgement, made before the pairs that score were looked at: the pairs show no common error of a set-up.
     """
     away = doublings(n_in, known["n_in"]) + doublings(n_out, known["n_out"])
     away += strange(known["kinds"], kind) + strange(known["generations"], generation)
-    return [known["bias"], known["sd"] * (1 + FARTHER * away)]
+    return [known["bias"], known["sd"] * (1 + FARTHER * away), known["pairs"]]
 
 
 def doubts(
@@ -51,9 +55,101 @@ def doubts(
 
 def beside(own: list[float], top: list[float], bottom: list[float]) -> list[float]:
     """Return a gain's own doubt with those of the two ways to serve that it is from and to."""
-    return [own[0] + top[0] - bottom[0], sqrt(own[1] ** 2 + top[1] ** 2 + bottom[1] ** 2)]
+    pairs = own[2]
+    for other in [top, bottom]:
+        pairs = min(pairs, other[2]) if other[1] > 0 else pairs
+    return [own[0] + top[0] - bottom[0], sqrt(own[1] ** 2 + top[1] ** 2 + bottom[1] ** 2), pairs]
 
 
 def factors_of(own: list[float]) -> list[float]:
     """Return evenly likely factors of a rate under a doubt: one where there is none."""
-    return [exp(own[0] + own[1] * z) for z in NINTHS] if own[1] > 0 else [exp(own[0])]
+    return [exp(own[0] + own[1] * of_few(z, own[2])) for z in NINTHS] if own[1] > 0 else [exp(own[0])]
+
+
+def of_few(z: float, pairs: float) -> float:
+    """Return the value of Student's law that is as likely exceeded as a value of the normal one, within a hundredth."""
+    if pairs >= MANY:
+        return z
+    return z + (z**3 + z) / (4 * pairs) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * pairs**2)
+
+
+def below(value: float, pairs: float) -> float:
+    """Return the chance that an error, in standard deviations as so many pairs tell them, is below a value.
+
+    By Student's law with as many degrees of freedom, as finite sums: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+    """
+    if pairs >= MANY:
+        return 0.5 * (1 + erf(value / sqrt(2)))
+    angle = atan(value / sqrt(pairs))
+    odd = pairs % 2
+    term = cos(angle) if odd > 0 else 1.0
+    total, k = term if pairs > 1 else 0.0, 1 + odd
+    while k <= pairs - 3:
+        term *= k / (k + 1) * cos(angle) ** 2
+        total += term
+        k += 2
+    within = 2 / pi * (angle + sin(angle) * total) if odd > 0 else sin(angle) * total
+    return 0.5 * (1 + within)
+
+
+def chance_under(rate: float, own: list[float], at: float) -> float:
+    """Return the chance that the logarithm of a rate with its doubt is below a value; a half where they are equal."""
+    ahead = at - log(rate) - own[0]
+    if own[1] > 0:
+        return below(ahead / own[1], own[2])
+    return 0.5 if abs(ahead) < EVEN else 1.0 if ahead > 0 else 0.0
+
+
+def chance_of(first: float, second: float, own: list[float]) -> float:
+    """Return the chance that one rate is above another whose predicted ratio is so far off."""
+    if not min(first, second) > 0:
+        return 1.0 if first > second else 0.0
+    return 1 - chance_under(first / second, own, 0.0)
+
+
+def chances_best(rates: list[float], doubts: list[list[float]]) -> list[float]:
+    """Return the chance of each rate to be the highest, each with its doubt; equal ones share it; 0 of none above 0."""
+    chances = [chance_best(i, rates, doubts) if rates[i] > 0 else 0.0 for i in range(len(rates))]
+    total = 0.0
+    for chance in chances:
+        total += chance
+    return [chance / total if total > 0 else 0.0 for chance in chances]
+
+
+def chance_best(i: int, rates: list[float], doubts: list[list[float]]) -> float:
+    """Return the chance that one rate is above all others.
+
+    Above those without a doubt it is where its own error is above a value; with the errors of the others, the mean of
+    their chances beyond that.
+    """
+    bias, sd, pairs = doubts[i]
+    others = [k for k in range(len(rates)) if k != i and rates[k] > 0]
+    middle = log(rates[i]) + bias
+    if not sd > 0:
+        chance = 1.0
+        for k in others:
+            chance *= chance_under(rates[k], doubts[k], middle)
+        return chance
+    least, free = -FAR, []
+    for k in others:
+        if doubts[k][1] > 0:
+            free.append(k)
+        else:
+            least = max(least, (log(rates[k]) + doubts[k][0] - middle) / sd)
+    beyond = 1 - below(least, pairs)
+    if len(free) < 1:
+        return beyond
+    total, weights = 0.0, 0.0
+    scale = sqrt(min(pairs, MANY))
+    start = atan(least / scale)
+    for node in range(NODES):
+        angle = start + (node + 0.5) / NODES * (pi / 2 - start)
+        value = scale * tan(angle)
+        # The law's density, by the angle.
+        weight = exp(-(value**2) / 2) / cos(angle) ** 2 if pairs >= MANY else cos(angle) ** (pairs - 1)
+        chance = weight
+        for k in free:
+            chance *= chance_under(rates[k], doubts[k], middle + sd * value)
+        total += chance
+        weights += weight
+    return beyond * total / weights if weights > 0 else 0.0

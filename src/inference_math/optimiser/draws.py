@@ -15,11 +15,11 @@ def median(drawn: list[float]) -> float:
 
 
 def mean_of(drawn: list[float]) -> float:
-    """Return the mean."""
+    """Return the mean, 0 of none."""
     total = 0.0
     for one in drawn:
         total += one
-    return total / len(drawn)
+    return total / max(len(drawn), 1)
 
 
 def interval(value: float, drawn: list[float]) -> list[float]:

@@ -15,11 +15,11 @@ LITTLE = 1e-9  # of a unit: GPUs divide as floating-point numbers
 chunk_size_full = theory.chunk_size_full.plain
 
 
-def settings_row(batch: float, chunk: float, prefill: float) -> Row:
+def settings_row(batch: float, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row of settings alone; its rate only tells that there is one."""
     row = NONE.copy()
     row["rate"], row["batch"], row["decodes"] = 1.0, batch, batch
-    row["chunk"], row["prefill_units"] = chunk, prefill
+    row["chunk"], row["prefill_units"], row["decode_units"] = chunk, prefill, decode
     return row
 
 
@@ -61,12 +61,11 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
         if quantile > 0:
             gap = gap_beside(mixed, one["load"], prompts, any_has, quantile) if any_has > 1 - quantile else bare
         return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * own, mean, gap)
-    prefill = row["prefill_units"]
-    rate = pools_rate(target, one, row, prefill)
-    decodes = in_flight(step, batch, steps, rate / decode_units(target, prefill))
+    rate = pools_rate(target, one, row)
+    decodes = in_flight(step, batch, steps, rate / row["decode_units"])
     gap = step(decodes, 0.0)
     first = front + target["handover"] + one["prefill"](0.0, chunk / n_in)
-    each = target["share"] * rate / used_units(target, prefill)
+    each = target["share"] * rate / used_units(target, row)
     return done(target, row, each, decodes, first, gap, gap + target["sent"] / (steps - 1))
 
 
@@ -79,11 +78,23 @@ def done(target: Target, row: Row, rate: float, decodes: float, first: float, st
 
 
 def pools_each(target: Target, one: StepCosts, row: Row) -> list[float]:
-    """Return the requests/s that a prefill unit feeds, and that a decode unit takes: its steps', or its link's."""
-    sent, steps = target["sent"], target["steps"]
-    prompts, linked = row["chunk"] / target["n_in"], 1 / sent if sent > 0 else ALWAYS
-    taken = row["batch"] / ((steps - 1) * one["mixed"](row["batch"], 0.0))
-    return [min(prompts / one["prefill"](0.0, prompts), linked * target["prefill_gpus"]), min(taken, linked)]
+    """Return the requests/s that a prefill unit feeds, and that a decode unit takes."""
+    return [fed_by(target, one, row["chunk"] / target["n_in"]), taken_by(target, one, row["batch"])]
+
+
+def fed_by(target: Target, costs: StepCosts, prompts: float) -> float:
+    """Return the requests/s that a prefill unit feeds with so many prompts together: its steps', or its link's."""
+    return min(prompts / costs["prefill"](0.0, prompts), carried(target) * target["prefill_gpus"])
+
+
+def taken_by(target: Target, costs: StepCosts, batch: float) -> float:
+    """Return the requests/s that a decode unit takes with so many decodes: its steps', or its link's."""
+    return min(batch / ((target["steps"] - 1) * costs["mixed"](batch, 0.0)), carried(target))
+
+
+def carried(target: Target) -> float:
+    """Return the requests/s whose KV caches the link of a decode unit carries."""
+    return 1 / target["sent"] if target["sent"] > 0 else ALWAYS
 
 
 def left_to_decode(units: float, prefill: float, size: float) -> int:
@@ -96,20 +107,15 @@ def most_prefill(units: float, size: float) -> int:
     return floor((units - 1) / size + LITTLE)
 
 
-def decode_units(target: Target, prefill: float) -> int:
-    """Return `left_to_decode` of a target's units."""
-    return left_to_decode(target["units"], prefill, target["prefill_gpus"])
+def used_units(target: Target, row: Row) -> float:
+    """Return the units that both pools take, as large as one that decodes: some units may be left over."""
+    return row["prefill_units"] * target["prefill_gpus"] + row["decode_units"]
 
 
-def used_units(target: Target, prefill: float) -> float:
-    """Return the units that both pools take, as large as one that decodes: units of two sizes may leave GPUs over."""
-    return prefill * target["prefill_gpus"] + decode_units(target, prefill)
-
-
-def pools_rate(target: Target, one: StepCosts, row: Row, prefill: float) -> float:
-    """Return the requests/s of pools of which so many units prefill: those of the slower pool."""
+def pools_rate(target: Target, one: StepCosts, row: Row) -> float:
+    """Return the requests/s of both pools: those of the slower one."""
     fed, taken = pools_each(target, one, row)
-    slower: float = min(prefill * fed, decode_units(target, prefill) * taken)
+    slower: float = min(row["prefill_units"] * fed, row["decode_units"] * taken)
     return slower
 
 

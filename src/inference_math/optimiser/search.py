@@ -19,6 +19,7 @@ NONE: Row = {
     "decodes": 0.0,
     "chunk": NEVER,
     "prefill_units": NEVER,
+    "decode_units": NEVER,
     "computed": NEVER,
     "ttft": NEVER,
     "step": NEVER,
@@ -39,11 +40,11 @@ def edge(good: Callable[[float], bool], inside: float, outside: float) -> float:
     return inside
 
 
-def peak(height: Callable[[float], float], low: float, high: float) -> float:
+def peak(height: Callable[[float], float], low: float, high: float, cuts: int = CUTS) -> float:
     """Return where a function with one peak between `low` and `high` is highest, by golden section."""
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = height(left), height(right)
-    for _ in range(CUTS):
+    for _ in range(cuts):
         if at_left < at_right:
             low, left, at_left = left, right, at_right
             right = low + GOLDEN * (high - low)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from inference_math.optimiser.load import decode_units
 from inference_math.unit.asked import (
     computed_tokens,
     of_group,
     prefill_unit,
     seats_beside,
-    target_of,
     unit_budget,
     unit_seats,
     verify_tokens,
@@ -93,6 +91,6 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     each = paged(asked, of_group(asked, row))
     told["prefill units"] = row["prefill_units"]
     told["prefill " + tokens] = each * (prefill_unit(asked)["layout"]["dp"] if engine["counts_together"] else 1)
-    told["decode units"] = decode_units(target_of(asked), row["prefill_units"])
+    told["decode units"] = row["decode_units"]
     told["decode " + seqs] = batch * together
     return told

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 class Solution(TypedDict):
     """Which architecture serves most under some draws (`choice.chosen`), with what it was chosen from.
 
-    Rates in requests/s, by draw. Settings, rows and costs are those of `choice.decide` and `answers.solve`.
+    Rates in requests/s, by draw; goodput is the mean of what settings serve, 0 in a draw in which they miss a limit.
+    Settings, rows and costs are those of `choice.decide` and `answers.solve`.
     """
 
     rates: dict[str, list[float]]
+    goodput: dict[str, float]
     best_in: dict[str, float]
     none_in: float
     loss: dict[str, float]
@@ -27,6 +29,13 @@ class Solution(TypedDict):
     kept: NotRequired[dict[str, float]]
     costs: NotRequired[list[StepCosts]]
     pool_costs: NotRequired[list[StepCosts]]
+
+
+class Side(TypedDict):
+    """A number of decodes, or of prompts together, and what a unit of that pool serves with it in each draw."""
+
+    number: float
+    rates: list[float]
 
 
 class Ranking(TypedDict):

@@ -6,9 +6,10 @@ this module.
 
 from __future__ import annotations
 
-from math import erf, floor, log, sqrt
+from math import floor
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY
+from inference_math.optimiser.doubt import chance_of
 from inference_math.optimiser.search import NEVER
 from inference_math.optimiser.types import Verdict
 from inference_math.unit.types import ComparisonError, Part
@@ -32,7 +33,7 @@ def hundredths(share: float) -> int:
 def verdict(first: list[float], second: list[float], own: list[float]) -> Verdict:
     """Return the chance that the first way gives more than the second, and how sure it is which of them does.
 
-    Both by draw; `own` is bias and standard deviation of the logarithm of their ratio, as of `doubt.doubt`. Draws in
+    Both by draw; `own` is how far off the logarithm of their ratio may be, as of `doubt.doubt`. Draws in
     which neither gives anything tell nothing; without any there is no verdict.
     """
     count, won = 0, 0.0
@@ -44,16 +45,6 @@ def verdict(first: list[float], second: list[float], own: list[float]) -> Verdic
         return UNSAID
     chance = won / count
     return {"chance": chance, "sure": word_of(max(chance, 1 - chance))}
-
-
-def chance_of(first: float, second: float, own: list[float]) -> float:
-    """Return the chance that one rate is above another whose predicted ratio is so far off."""
-    if not min(first, second) > 0:
-        return 1.0 if first > second else 0.0
-    ahead = log(first / second) + own[0]
-    if own[1] > 0:
-        return 0.5 * (1 + erf(ahead / own[1] / sqrt(2)))
-    return 0.5 if ahead == 0 else 1.0 if ahead > 0 else 0.0
 
 
 def worded(key: str, one: Verdict) -> Part:

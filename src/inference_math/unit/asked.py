@@ -227,12 +227,12 @@ def ranks_of(unit: UnitNumbers) -> int:
     return unit["layout"]["dp"] * unit["layout"]["pp"]
 
 
-def changed(asked: Asked, row: Row, chunk: float, prefill: float) -> Row:
+def changed(asked: Asked, row: Row, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row with another chunk, or another split of its units."""
     other = row.copy()
     other["chunk"] = chunk
     other["computed"] = chunk * fresh_share(asked["work"])
-    other["prefill_units"] = prefill
+    other["prefill_units"], other["decode_units"] = prefill, decode
     return other
 
 
@@ -240,7 +240,7 @@ def of_group(asked: Asked, row: Row) -> Row:
     """Return a row of pools as each group of a prefill unit has it: its part of the prompts, whole ones."""
     n_in = asked["work"]["n_in"]
     each = ceil(row["chunk"] / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
-    return changed(asked, row, n_in * each, row["prefill_units"])
+    return changed(asked, row, n_in * each, row["prefill_units"], row["decode_units"])
 
 
 def verify_tokens(asked: Asked) -> int:

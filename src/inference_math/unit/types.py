@@ -339,7 +339,7 @@ class Target(TypedDict):
     together: float  # prompts that a unit computes at once at most
     fresh: float  # share of a prompt's tokens that is computed
     groups: float  # of attention, each with chunks of its own
-    units: int
+    units: int  # of both pools together, at most
     prefill_gpus: float  # of a unit that only prefills, over those of a unit that decodes
     share: float  # GPUs of a unit that rates are told of, over those of a unit of this architecture
     handover: float  # seconds that a TTFT of pools has beside its front and its steps
@@ -369,6 +369,7 @@ class Row(TypedDict, total=False):
     decodes: float  # in flight at that rate
     chunk: float
     prefill_units: float
+    decode_units: float
     ttft: float
     step: float
     tpot: float

@@ -68,6 +68,7 @@ PRINTED_MODULES = (
     "inference_math_planner.fleets.queues",
     "inference_math.unit.scope",
     "inference_math.optimiser.search",
+    "inference_math.optimiser.settings",
     "inference_math_planner.fleets.sessions",
     "inference_math.optimiser.starts",
     "inference_math.unit.steps",
@@ -87,6 +88,7 @@ _MODULES = [import_module(name) for name in PRINTED_MODULES]
 # its continued fraction (Numerical Recipes, 9.2 and 6.2).
 _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
+var atan = Math.atan, cos = Math.cos, sin = Math.sin, tan = Math.tan, pi = Math.PI;
 var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
 function keys_of(x) { return typeof x === "object" && !Array.isArray(x) ? Object.keys(x) : x; }
 function deque() { var queue = []; queue.popleft = queue.shift; queue.appendleft = queue.unshift; return queue; }

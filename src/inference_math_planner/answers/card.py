@@ -10,8 +10,8 @@ from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from inference_math.optimiser.answers import usd_per_million
-from inference_math.optimiser.choice import CAREFUL, median_row, regret
-from inference_math.optimiser.load import decode_units
+from inference_math.optimiser.choice import CAREFUL, middle_row, regret
+from inference_math.optimiser.load import used_units
 from inference_math.optimiser.starts import paged
 from inference_math.optimiser.types import Solution
 from inference_math.optimiser.verdict import hundredths, word_of
@@ -103,10 +103,11 @@ def unit_card(asked: Asked, solved: Solution, about: About) -> Card:
     """Return the card of one unit at full load, of pools the mean of all units."""
     options: list[Sized] = []
     for name in solved["order"]:
-        row, own = median_row(solved["each"][name]), solved["settings"][name]
+        row, own = middle_row(solved, name), solved["settings"][name]
         if row["rate"][0] > 0:
             of = of_architecture(asked, name)
-            size = sized_as(of, name, of["units"] if name == "disaggregated" else 1, own)
+            size = sized_as(of, name, used_units(target_of(of), own) if name == "disaggregated" else 1, own)
+            size["kept"] = solved["kept"][name]
             size["rate"], size["ttft"], size["tpot"] = row["rate"], row["ttft"], row["tpot"]
             options.append(size)
     return card_of(asked, options, solved, about)
@@ -118,9 +119,9 @@ def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
     return {
         "name": name, "replicas": 1, "units": units, "gpus": [], "rate": [], "ttft": [], "tpot": [],
         "prefill": row["prefill_units"] if name == "disaggregated" else 0.0,
-        "decode": decode_units(target_of(asked), row["prefill_units"]) if name == "disaggregated" else 0.0,
+        "decode": row["decode_units"] if name == "disaggregated" else 0.0,
         "chunk": asked["unit"]["layout"]["dp"] * paged(asked, row) if chunked else 0.0,
-        "decodes": ceil(row["batch"]) if chunked else 0.0,
+        "decodes": ceil(row["batch"]) if chunked else 0.0, "kept": 0.0,
     }  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def fleet_sized(asked: Asked, one: Mapping[str, Any], row: Row) -> Sized:
     """Return a fleet, a `fleets.types.Standing`, as a size; `asked` and `row` are those of its replicas."""
     size = sized_as(asked, one["name"], one["units"], row)
     size["replicas"], size["gpus"], size["rate"] = one["replicas"], one["gpus_all"], one["rate"]
-    size["ttft"], size["tpot"] = one["ttft"], one["tpot"]
+    size["ttft"], size["tpot"], size["kept"] = one["ttft"], one["tpot"], one["kept"]
     return size
 
 
@@ -211,6 +212,7 @@ def what(best: Sized, asked: Asked, about: About) -> Part:
         "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": unit["gpus"],
         "weights": about["weights"].upper(), "shares": shares_of(unit["layout"]), "own": own,
         "planned": [planned] if ranged(ends, about) else [],
+        "kept": [{"key": "card.kept_" + goal, "kept": hundredths(best["kept"])}],
     }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.answers import best_rate
 from inference_math.optimiser.case import DRAWS, Case, offloading, under
-from inference_math.optimiser.choice import median_row
-from inference_math.optimiser.draws import median
-from inference_math.optimiser.load import decode_units, used_units
+from inference_math.optimiser.choice import middle_row, told_rate
+from inference_math.optimiser.load import used_units
 from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
@@ -127,7 +127,7 @@ class Plan:
         """
         rows = []
         for name in self.order:
-            settings, middle = self.solved["settings"][name], median_row(self.solved["each"][name])
+            settings, middle = self.solved["settings"][name], middle_row(self.solved, name)
             row: dict[str, Any] = {"architecture": name, "layout": say(card.laid_out(self.case.asked, name))}
             for key in ("rate", "ttft", "tpot"):
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
@@ -164,7 +164,7 @@ class Plan:
         rows = []
         for drafts, solved in ((many, self.solved), (0, self.undrafted)):
             row: dict[str, object] = {"drafts": say(notes.drafts_said(drafts)), "architecture": solved["best"]}
-            middle = median_row(solved["each"][solved["order"][0]])
+            middle = middle_row(solved, solved["order"][0])
             for key in ("rate", "ttft", "tpot"):
                 ends = middle[key] if solved["best"] else [np.nan] * 3
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
@@ -437,10 +437,10 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     yield from notes.trusted(unit.numbers, rows)
     yield from notes.front_weighs(case.asked, found.numbers["front"])
     yield from notes.kept_in(case.asked)
-    row = median_row(found.solved["each"]["disaggregated"])
+    row = middle_row(found.solved, "disaggregated")
     if row["rate"][0] > 0:
-        prefill, over = found.solved["settings"]["disaggregated"]["prefill_units"], as_link("link", case.link)
-        yield notes.linked(case.asked, row["rate"][0], prefill, over.title, over.measured)
+        split, over = found.solved["settings"]["disaggregated"], as_link("link", case.link)
+        yield notes.linked(case.asked, row["rate"][0], split, over.title, over.measured)
     if unit.drafts and found.best:
         yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
     yield from card.evidence(found.about())
@@ -457,7 +457,7 @@ def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part
         solved = answers.solve(at.asked, drawn)
         if solved["best"]:
             met = True
-            yield notes.remedy(tp, other.gpus, precision, median(solved["rates"][solved["best"]]))
+            yield notes.remedy(tp, other.gpus, precision, told_rate(solved, solved["best"])[0])
     if not met:
         yield {"key": "missed.nothing"}
 
@@ -547,17 +547,17 @@ def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
     """Return what an architecture is at full load: of one unit, and of pools all units of both."""
     case, pools = found.case, row.architecture == "disaggregated"
     own = case.of_architecture(row.architecture)
-    units = own["units"] if pools else 1  # what is repeated
-    choice = changed(basis(found, row.architecture), best_in=row.best_in, loss=row.loss, units=units)
+    settings = found.solved["settings"][row.architecture]
+    used = used_units(target_of(own), settings) if pools and row.commands else own["units"]
+    choice = changed(basis(found, row.architecture), best_in=row.best_in, loss=row.loss)
     choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
+    choice = changed(choice, units=ceil(used) if pools else 1)  # what is repeated
     if pools:
-        choice = changed(choice, pools_gpus=units * own["unit"]["gpus"])
+        choice = changed(choice, pools_gpus=round(used * own["unit"]["gpus"]))
     if not row.commands:
         return choice
     each = [row.rate, row.rate_low, row.rate_high]
-    used = used_units(target_of(own), row.prefill_units) * own["unit"]["gpus"] if pools else np.nan
-    of_all, decoding = used / case.unit.gpus, decode_units(target_of(own), row.prefill_units) if pools else np.nan
-    choice = changed(choice, pools_gpus=round(used)) if pools else choice
+    of_all, decoding = used * own["unit"]["gpus"] / case.unit.gpus, settings["decode_units"]
     return changed(
         choice,
         unit_rate=record.Three(*each),

@@ -8,15 +8,15 @@ from __future__ import annotations
 from math import isfinite
 
 from inference_math.optimiser.answers import crossover_shared_link
-from inference_math.optimiser.choice import median_row
-from inference_math.optimiser.load import decode_units, used_units
+from inference_math.optimiser.choice import middle_row
+from inference_math.optimiser.load import used_units
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
 from inference_math.unit.scope import KERNELS_BY, few_of, lacking, set_up_of, set_ups_of
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
-from inference_math.unit.types import Asked, ErrorRow, Part, Stand, StepCosts, UnitNumbers
+from inference_math.unit.types import Asked, ErrorRow, Part, Row, Stand, StepCosts, UnitNumbers
 
 __all__ = [
     "KERNELS_BY", "LEFT_OUT", "MATTERS", "SET_ASIDE", "VISIBLE", "apart", "as_good", "drafting_pays", "drafts_said",
@@ -44,14 +44,14 @@ def to_choose(asked: Asked, solved: Solution) -> list[Part]:
         tail: Part = {"key": "choose.quantile", "percent": 100 * asked["quantile"]}
         each: list[Part] = []
         for name in solved["order"]:
-            row = median_row(solved["each"][name])
+            row = middle_row(solved, name)
             if row["rate"][0] > 0:
                 each.append({"key": "choose.each", "name": name, "ttft": row["ttft"][0]})
         what: Part = {"key": "choose.mean"} if asked["quantile"] == 0 else tail
         found.append({"key": "choose.ttft", "what": what, "each": each})
     for name in solved["order"]:
         share = solved["best_in"][name]
-        if share >= MATTERS and not median_row(solved["each"][name])["rate"][0] > 0:
+        if share >= MATTERS and not middle_row(solved, name)["rate"][0] > 0:
             found.append({"key": "choose.faster", "name": name, "share": share})
     chunks = solved["settings"]["chunked"]
     tokens = tokens_at_once(asked, chunks) if chunks["rate"] > 0 and tiled(asked) else 0
@@ -154,14 +154,14 @@ def idle(name: str, kept: float) -> Part:
     return {"key": "short.idle", "name": name, "kept": kept}
 
 
-def linked(asked: Asked, rate: float, prefill: float, title: str, measured: bool) -> Part:
+def linked(asked: Asked, rate: float, row: Row, title: str, measured: bool) -> Part:
     """Say what the link into each decode unit carries, and whether that was measured.
 
-    At so many requests/s of as many GPUs as a unit has, where so many units `prefill`.
+    At so many requests/s of as many GPUs as a unit has, with the split of a row.
     """
     own = of_architecture(asked, "disaggregated")
     target, larger = target_of(own), own["unit"]["gpus"] / asked["unit"]["gpus"]
-    each = rate * larger * used_units(target, prefill) / decode_units(target, prefill)
+    each = rate * larger * used_units(target, row) / row["decode_units"]
     needs, carries = each * sent_bytes(own) / 1e9, own["pool_bw"] / 1e9
     return {"key": "trusted.link", "needs": needs, "carries": carries, "measured": measured, "title": title}
 

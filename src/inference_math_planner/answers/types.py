@@ -11,7 +11,8 @@ class Sized(TypedDict):
     """What a card compares: replicas of an architecture, or a unit of it; what is a list has both ends.
 
     GPUs of all, requests/s, seconds of TTFT and TPOT; of a replica its units, those that prefill where there are pools,
-    and of chunks the prompt tokens of a step and the decodes beside them: 0 elsewhere.
+    and of chunks the prompt tokens of a step and the decodes beside them: 0 elsewhere. `kept`: the share of the draws
+    that keep the limits.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Sized(TypedDict):
     decode: float
     chunk: float
     decodes: float
+    kept: float
     gpus: list[float]
     rate: list[float]
     ttft: list[float]

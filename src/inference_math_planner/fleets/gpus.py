@@ -14,7 +14,7 @@ from inference_math.evidence.checks import ANY_POSITIVE, as_number, as_one_of
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS
-from inference_math.optimiser.draws import interval
+from inference_math.optimiser.choice import told_rate
 from inference_math.unit import Unit
 from inference_math.unit.kernels import like
 from inference_math.unit.nearest import alike, known_errors
@@ -77,7 +77,7 @@ def across(
     costs = {own.name: found.case.price} if found.case.price else {}
     for name, price in (prices or {}).items():
         costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)
-    here = _each(found) if found.feasible else []
+    here = found if found.feasible else None
     rows = [_row(_planned(found, one), one, here, costs.get(own.name, np.nan), costs) for one in named.values()]
     order = answers.gpus_ranked(
         [row["rate"] if row["rate"] > 0 else 0.0 for row in rows],
@@ -110,12 +110,7 @@ def standing(unit: Unit, work: Workload) -> str:
     return standing_of(mode, unit.unseen(work), *whose, known_errors())
 
 
-def _each(found: Plan) -> list[float]:
-    """Return the requests/s of one GPU under each draw."""
-    return [rate / found.case.unit.gpus for rate in found.solved["rates"][found.best]]
-
-
-def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Mapping[str, float]) -> dict[str, Any]:
+def _row(found: Plan | None, gpu: Gpu, here: Plan | None, own: float, prices: Mapping[str, float]) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_COLUMNS, np.nan) | {"gpu": gpu.name, "price": prices.get(gpu.name, np.nan)}
     if found is None:
         return row | {"standing": "", "architecture": NOT_TO_BE_HAD}
@@ -123,20 +118,16 @@ def _row(found: Plan | None, gpu: Gpu, here: list[float], own: float, prices: Ma
     row["standing"] = standing(case.unit, case.work)
     if not found.feasible:
         return row | {"architecture": "none meets the SLA"}
-    each, tokens = _each(found), case.work.n_out
-    row |= {"architecture": found.best} | _three("rate", each)
+    each = [rate / case.unit.gpus for rate in told_rate(found.solved, found.best)]
+    row |= {"architecture": found.best} | _ends("rate", each)
     if here:
-        ratios = answers.ratios(each, here)
-        row |= _three("ratio", ratios) | _three("break_even", [own * one for one in ratios])
-    made = [one * tokens for one in each]
+        ratio = answers.gpus_worth(found.solved, case.unit.gpus, here.solved, here.case.unit.gpus)
+        row |= _ends("ratio", ratio) | _ends("break_even", [own * one for one in ratio])
+    made = [one * case.work.n_out for one in each]
     row |= _ends("usd_per_million", answers.spent_on(made, answers.usd_per_million(1, prices.get(gpu.name, 0), 1)))
     if gpu.tdp:
         row["joules"] = answers.spent_on(made, gpu.tdp)[0]
     return row
-
-
-def _three(name: str, each: list[float]) -> dict[str, float]:
-    return _ends(name, interval(np.nan, each))
 
 
 def _ends(name: str, three: list[float]) -> dict[str, float]:

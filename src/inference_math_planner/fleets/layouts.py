@@ -16,8 +16,8 @@ from inference_math.evidence.checks import as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
-from inference_math.optimiser.choice import LOOKED, layouts_near, layouts_ranked, tokens_by
-from inference_math.optimiser.draws import interval, median
+from inference_math.optimiser.choice import LOOKED, goodput_by, layouts_near, layouts_ranked, tokens_by
+from inference_math.optimiser.draws import interval
 from inference_math.optimiser.types import Solution
 from inference_math.unit import Unit
 from inference_math.unit.asked import NEARLY
@@ -32,10 +32,10 @@ from inference_math_planner.fleets.tries import (
     TOGETHER,
     TRIED,
     expected_cost,
+    first_of,
     firsts,
     pairs_by_bound,
     rates_that_fit,
-    together_of,
     tried_in_a_node,
 )
 
@@ -127,8 +127,8 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
 
 def _searched(cases: list[Case]) -> tuple[Plan, pd.DataFrame]:
     few = [answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED]) for one in cases]
-    looked = [together_of(one.asked, solved) for one, solved in zip(cases, few, strict=True)]
-    near = [cases[i] for i in layouts_near(looked)] if any(median(one) > 0 for one in looked) else []
+    looked = [goodput_by(one.asked, each, first_of(each, TOGETHER)) for one, each in zip(cases, few, strict=True)]
+    near = [cases[i] for i in layouts_near(looked)] if any(looked) else []
     looks = [_Look(Plan.of(one, DRAWS), TOGETHER) for one in near]
     looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in best_pairs(cases)]
     if not any(one.able for one in looks):
@@ -156,15 +156,24 @@ class _Look:
         return self.case.asked, self.plan.solved, self.names
 
     @property
+    def name(self) -> str:
+        """Return the best of these architectures."""
+        return first_of(self.plan.solved, self.names)
+
+    @property
     def tokens(self) -> list[float]:
         """Output tokens/s of a GPU under each draw."""
-        asked, solved = self.case.asked, self.plan.solved
-        return together_of(asked, solved) if self.names == TOGETHER else tokens_by(asked, solved, self.names[0])
+        return tokens_by(self.case.asked, self.plan.solved, self.name)
+
+    @property
+    def goodput(self) -> float:
+        """Output tokens/s of a GPU within the limits, in the mean over all draws; 0 where most forbid it."""
+        return goodput_by(self.case.asked, self.plan.solved, self.name)
 
     @property
     def able(self) -> bool:
         """Whether most draws allow it."""
-        return median(self.tokens) > 0
+        return self.goodput > 0
 
 
 def _first_of(looks: Sequence[_Look], names: list[str]) -> Case | None:
@@ -358,19 +367,19 @@ def _first(looks: list[_Look], have: int) -> list[_Look]:
 def _rows(looks: Sequence[_Look]) -> pd.DataFrame:
     """Return a row for each layout that was tried, by its place, that which serves most of a GPU first."""
     each = [one.tokens for one in looks]
-    ranked = layouts_ranked(each, [one.case.unit.gpus for one in looks])
+    ranked = layouts_ranked([one.goodput for one in looks], each, [one.case.unit.gpus for one in looks])
     rows = [_row(one, tokens) for one, tokens in zip(looks, each, strict=True)]
     table = pd.DataFrame(rows, columns=COLUMNS).assign(best_in=ranked["best_in"], loss=ranked["loss"])
     return table.loc[ranked["order"]]
 
 
 def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
-    case, names = look.case, [name for name in look.plan.order if name in look.names]
-    unit, row = case.unit, look.plan.compared.set_index("architecture").loc[names[0]]
-    middle, low, high = interval(0.0, tokens)
+    case, name = look.case, look.name
+    unit, row = case.unit, look.plan.compared.set_index("architecture").loc[name]
+    middle, (_, low, high) = look.goodput, interval(0.0, tokens)
     return {
-        "architecture": names[0], "layout": say(laid_out(case.asked, names[0])), **unit.numbers["layout"],
+        "architecture": name, "layout": say(laid_out(case.asked, name)), **unit.numbers["layout"],
         "prefill": None if case.prefill is None else case.prefill.numbers["layout"], "gpus": unit.gpus,
-        "rate": row["rate"], "tokens_per_gpu": middle, "low": low, "high": high,
+        "rate": row["rate"], "tokens_per_gpu": middle, "low": min(low, middle), "high": max(high, middle),
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],
     }  # fmt: skip

@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log, log1p
 
-from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads, mean
-from inference_math.optimiser.draws import fixed, median
-from inference_math.optimiser.load import (
-    LITTLE,
-    decode_units,
-    left_to_decode,
-    loaded,
-    most_prefill,
-    pools_rate,
-    settings_row,
-)
+from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads
+from inference_math.optimiser.draws import fixed, mean_of, median
+from inference_math.optimiser.load import LITTLE, left_to_decode, loaded, most_prefill, pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
@@ -117,7 +109,7 @@ def candidates(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
             most = places(of_architecture(asked, name))
             found[name] = seated(settings[name], min(settings[name]["batch"], most))
     if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
-        found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER)
+        found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER, NEVER)
     return found
 
 
@@ -141,10 +133,10 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
             found.append(seated(row, batch))
         return found
     if name == "disaggregated":
-        for prefill in range(
-            1, most_prefill(asked["units"], prefill_size(asked)) + 1, max(1, floor(asked["units"] / SPLITS))
-        ):
-            found.append(seated(changed(asked, row, row["chunk"], prefill), seats[len(seats) - 1]))
+        units, size = asked["units"], prefill_size(asked)
+        for prefill in range(1, most_prefill(units, size) + 1, max(1, floor(units / SPLITS))):
+            split = changed(asked, row, row["chunk"], prefill, left_to_decode(units, prefill, size))
+            found.append(seated(split, seats[len(seats) - 1]))
         return found
     whole = max(n_in, row["chunk"])
     chunks = [whole]
@@ -155,7 +147,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
         chunks.append(row["chunk"])
     for chunk in chunks:
         for batch in seats:
-            found.append(seated(changed(asked, row, chunk, row["prefill_units"]), batch))
+            found.append(seated(changed(asked, row, chunk, NEVER, NEVER), batch))
     return found
 
 
@@ -175,9 +167,9 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     chunk = row["chunk"]
     if name == "disaggregated":
         chunk = of_group(asked, row)["chunk"] * ranks_of(prefill_unit(asked))
-    own, target = changed(asked, row, chunk, row["prefill_units"]), target_of(asked)
+    own, target = changed(asked, row, chunk, row["prefill_units"], row["decode_units"]), target_of(asked)
     if name == "disaggregated":
-        return pools_rate(target, one, own, row["prefill_units"])
+        return pools_rate(target, one, own)
     if name == "aggregated":
         return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
     if name == "chunked":
@@ -194,7 +186,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     cached = stored_tokens(n_in, work["alpha"])
     # What is written waits with what is loaded: of recorded requests as much with each stored token.
     waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
-    prefill = row["prefill_units"] if name == "disaggregated" else 0
+    pools = name == "disaggregated"
     incoming = sent_bytes(asked) / n_in / asked["pool_bw"]
     admission = AT_ONCE.copy()
     admission["ahead"] = asked["ahead"]
@@ -209,7 +201,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         most = unit_seats(asked, row)
     return {
         "engines": 1 if name == "disaggregated" else asked["units"],
-        "prefill_units": floor(prefill), "groups": ranks, "decode_units": decode_units(target_of(asked), prefill),
+        "prefill_units": floor(row["prefill_units"]) if pools else 0, "groups": ranks,
+        "decode_units": floor(row["decode_units"]) if pools else asked["units"],
         "transfer": ranks * incoming * unit["gpus"] / first["gpus"], "incoming": incoming,
         "budget": budget, "max_batch": most,
         "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
@@ -728,12 +721,15 @@ def crowd(
             one = fleets[name]
             rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
             costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
-    solution = chosen(rates, doubts)
+    goodput: dict[str, float] = {}
+    for name in ARCHITECTURES:
+        goodput[name] = mean_of(rates[name])
+    solution = chosen(rates, goodput, doubts)
     order = solution["order"]
     order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]
     solution["best"] = first if costs[first] < inf else ""
-    solution["lead"] = mean(leads(rates[first], rates[second]))
+    solution["lead"] = mean_of(leads(rates[first], rates[second]))
     both = costs[first] < inf and costs[second] < inf
     near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
     solution["tie"] = both and (near or solution["best_in"][first] < LIKELY)

@@ -18,13 +18,12 @@ from msgspec.structs import replace as changed
 from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
-from inference_math.optimiser.draws import median
-from inference_math.optimiser.load import decode_units
+from inference_math.optimiser.choice import told_rate
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.engine import Request
-from inference_math.unit.asked import of_units, sent_bytes, target_of
+from inference_math.unit.asked import of_units, sent_bytes
 from inference_math.unit.types import Asked, Row, StepCosts
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
@@ -370,8 +369,9 @@ def least_of(found: Plan, names: Sequence[str], asked: _Asked, rate: float, have
         return inf
     if not _able(host, [name for name in names if name in host.settings]):
         return inf
-    least, rates = bar, found.solved["rates"]
-    for name in sorted((name for name in names if name in host.settings), key=lambda name: -median(rates[name])):
+    least = bar
+    settled = [name for name in names if name in host.settings]
+    for name in sorted(settled, key=lambda name: -told_rate(found.solved, name)[0]):
         least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), host.count, least)
     return least if least < bar else inf
 
@@ -422,7 +422,7 @@ def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Ask
     behind = 1 if name == "disaggregated" else units
     decoding = np.nan
     if name == "disaggregated":
-        decoding = decode_units(target_of(plain), row["prefill_units"]) * replicas
+        decoding = row["decode_units"] * replicas
     return Fleet(
         name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
         _three(one["ttft"]), _three(one["tpot"]), one["kept"],
@@ -648,8 +648,7 @@ def as_record(
 def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
     """Return a fleet as a record has it."""
     pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
-    own = of_units(found.case.of_architecture(one.architecture), one.units)
-    decoding = decode_units(target_of(own), prefill) if pools else 0
+    decoding = int(one.row["decode_units"]) if pools else 0
     same = ("best_in", "loss", "replicas", "units", "kept", "none_in")
     return changed(
         basis(found, one.architecture),

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from math import inf
 
-from inference_math.optimiser.choice import mean, tokens_by
-from inference_math.optimiser.draws import median
+from inference_math.optimiser.choice import told_rate
 from inference_math.optimiser.types import Solution
 from inference_math.unit.types import Asked, Layout
 from inference_math_planner.fleets.queues import GUESS, cost, smallest_gpus
 
 __all__ = [
-    "IN_POOLS", "TOGETHER", "TRIED", "expected_cost", "firsts", "pairs_by_bound", "rates_that_fit", "together_of",
+    "IN_POOLS",
+    "TOGETHER",
+    "TRIED",
+    "expected_cost",
+    "first_of",
+    "firsts",
+    "pairs_by_bound",
+    "rates_that_fit",
     "tried_in_a_node",
 ]  # fmt: skip
 
@@ -39,14 +45,12 @@ def tried_in_a_node(most: int, mixture: bool) -> list[Layout]:
     return found
 
 
-def together_of(asked: Asked, solved: Solution) -> list[float]:
-    """Return output tokens per second of a GPU under each draw, of units that do both, in the better of both ways."""
-    best: list[float] = []
-    for name in TOGETHER:
-        own = tokens_by(asked, solved, name)
-        if len(best) == 0 or mean(own) > mean(best):
-            best = own
-    return best
+def first_of(solved: Solution, names: list[str]) -> str:
+    """Return that of some architectures with the highest goodput."""
+    at = 0
+    while solved["order"][at] not in names:
+        at += 1
+    return solved["order"][at]
 
 
 def pairs_by_bound(halves: list[list[float]], gpus: list[int]) -> list[list[float]]:
@@ -69,7 +73,7 @@ def rates_that_fit(asked: Asked, solved: Solution, names: list[str], have: float
     """Return the GPUs of the smallest replica, and the requests/s of a GPU at full load, of what fits, if GPUs are."""
     found: list[list[float]] = []
     for name in names:
-        rate = median(solved["rates"][name]) / asked["unit"]["gpus"]
+        rate = told_rate(solved, name)[0] / asked["unit"]["gpus"]
         if rate > 0:
             size = smallest_gpus(asked, name)
             if have <= 0 or size <= have:
