@@ -20,6 +20,8 @@ from inference_math_planner.answers.deployment import Plan
 
 LEFT = 0.005  # of a rate, by searches
 CHANGES = ["ttft", "tpot", "n_in", "n_out", "alpha", "accepted", "memory", "link", "units"]
+# Beside shorter answers more prompts are computed, so that fewer fit; a whole request of a small batch is much of it.
+WHOLE = ("n_out", "aggregated")
 UNITS = {
     "llama-3-70b": {"gpu": "h100-sxm", "tp": 2, "weights": "fp8", "kv": "bf16"},
     "llama-3-8b": {"gpu": "l40s"},
@@ -51,7 +53,10 @@ def served(case: Case) -> dict[str, float]:
 def falls(model: str, less: dict[str, Any], more: dict[str, Any], **same: Any) -> dict[str, tuple[float, float]]:
     """Return what serves less with more: by architecture, what it serves before and after."""
     before, after = (served(case_of(model, **{**same, **change})) for change in (less, more))
-    return {name: (before[name], after[name]) for name in before if after[name] < (1 - LEFT) * before[name]}
+    fallen = {name: (before[name], after[name]) for name in before if after[name] < (1 - LEFT) * before[name]}
+    if WHOLE[0] in more and before["answer"] == before[WHOLE[1]]:
+        fallen.pop("answer", None)
+    return {name: rates for name, rates in fallen.items() if WHOLE[0] not in more or name != WHOLE[1]}
 
 
 DS, DL = {"n_in": 2200, "n_out": 170}, {"n_in": 4000, "n_out": 500}

@@ -97,7 +97,7 @@ def chance_under(rate: float, own: list[float], at: float) -> float:
     ahead = at - log(rate) - own[0]
     if own[1] > 0:
         return below(ahead / own[1], own[2])
-    return 0.5 if abs(ahead) < EVEN else 1.0 if ahead > 0 else 0.0
+    return 0.5 if -EVEN < ahead < EVEN else 1.0 if ahead > 0 else 0.0
 
 
 def chance_of(first: float, second: float, own: list[float]) -> float:
@@ -108,37 +108,41 @@ def chance_of(first: float, second: float, own: list[float]) -> float:
 
 
 def chances_best(rates: list[float], doubts: list[list[float]]) -> list[float]:
-    """Return the chance of each rate to be the highest, each with its doubt; equal ones share it; 0 of none above 0."""
-    chances = [chance_best(i, rates, doubts) if rates[i] > 0 else 0.0 for i in range(len(rates))]
-    total = 0.0
-    for chance in chances:
-        total += chance
-    return [chance / total if total > 0 else 0.0 for chance in chances]
+    """Return the chance of each rate to be the highest, each with its doubt; 0 of none above 0.
 
-
-def chance_best(i: int, rates: list[float], doubts: list[list[float]]) -> float:
-    """Return the chance that one rate is above all others.
-
-    Above those without a doubt it is where its own error is above a value; with the errors of the others, the mean of
-    their chances beyond that.
+    Rates without a doubt that are equal share theirs. Of the others the one with the widest doubt has what is left.
     """
-    bias, sd, pairs = doubts[i]
-    others = [k for k in range(len(rates)) if k != i and rates[k] > 0]
-    middle = log(rates[i]) + bias
-    if not sd > 0:
-        chance = 1.0
-        for k in others:
-            chance *= chance_under(rates[k], doubts[k], middle)
-        return chance
-    least, free = -FAR, []
-    for k in others:
-        if doubts[k][1] > 0:
-            free.append(k)
-        else:
-            least = max(least, (log(rates[k]) + doubts[k][0] - middle) / sd)
-    beyond = 1 - below(least, pairs)
-    if len(free) < 1:
-        return beyond
+    chances = [0.0 for _ in rates]
+    sure = [k for k in range(len(rates)) if rates[k] > 0 and not doubts[k][1] > 0]
+    free = [k for k in range(len(rates)) if rates[k] > 0 and doubts[k][1] > 0]
+    free.sort(key=lambda k: doubts[k][1])
+    level = -FAR
+    for k in sure:
+        level = max(level, log(rates[k]) + doubts[k][0])
+    left = 1.0
+    if len(sure) > 0:
+        beneath = 1.0
+        for k in free:
+            beneath *= chance_under(rates[k], doubts[k], level)
+        tops = [k for k in sure if log(rates[k]) + doubts[k][0] > level - EVEN]
+        for k in tops:
+            chances[k] = beneath / len(tops)
+        left = 1 - beneath
+    for i in range(len(free)):
+        chance = chance_above(free[i], free, rates, doubts, level) if i < len(free) - 1 else left
+        chances[free[i]] = chance
+        left -= chance
+    return chances
+
+
+def chance_above(own: int, free: list[int], rates: list[float], doubts: list[list[float]], level: float) -> float:
+    """Return the chance that a rate with its doubt is above a level, and above all others that have one.
+
+    The mean of the others' chances to be below it, over its own law beyond the level; their laws are the wider ones.
+    """
+    bias, sd, pairs = doubts[own]
+    middle = log(rates[own]) + bias
+    least = (level - middle) / sd
     total, weights = 0.0, 0.0
     scale = sqrt(min(pairs, MANY))
     start = atan(least / scale)
@@ -149,7 +153,8 @@ def chance_best(i: int, rates: list[float], doubts: list[list[float]]) -> float:
         weight = exp(-(value**2) / 2) / cos(angle) ** 2 if pairs >= MANY else cos(angle) ** (pairs - 1)
         chance = weight
         for k in free:
-            chance *= chance_under(rates[k], doubts[k], middle + sd * value)
+            if k != own:
+                chance *= chance_under(rates[k], doubts[k], middle + sd * value)
         total += chance
         weights += weight
-    return beyond * total / weights if weights > 0 else 0.0
+    return (1 - below(least, pairs)) * total / weights if weights > 0 else 0.0
