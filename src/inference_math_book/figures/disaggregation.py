@@ -69,7 +69,7 @@ def gain_of_pools(t_w: float, prompt: float, delta_h: float, limit: float, work:
     """
     cost = simulate.StepCost(t_w=t_w, prompt=prompt, delta_h=delta_h)
     n_out = work.n_out
-    users = int(1 + (limit - t_w - delta_h) / (prompt / n_out + delta_h) + 1e-9)
+    users = int(1 + (limit - t_w - delta_h) / (prompt / n_out + (1 - 1 / n_out) * delta_h) + 1e-9)
     whole = simulate.closed_loop(work, cost, concurrency=users, requests=4000, warmup=400, start="steady", seed=1)
     held = int((limit - t_w) / delta_h)
     busy = held * (prompt + t_w) / ((n_out - 1) * limit)  # prefill units that keep a decode unit busy

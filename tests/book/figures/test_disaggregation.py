@@ -18,7 +18,8 @@ UNIT = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
 @pytest.mark.parametrize("users", [60, 20])
 def test_simulated_pools_gain_nearly_what_the_formula_says_within_the_limit(users):
     t_w, read, n_out, limit = 0.0167, 0.000166, 170, 0.040
-    prompt = n_out * ((limit - t_w - read) / (users - 1) - read)  # an aggregated unit fits as many users
+    # An aggregated unit fits as many users.
+    prompt = n_out * (limit - t_w - read) / (users - 1) - (n_out - 1) * read
     gain, gap = plots.gain_of_pools(t_w, prompt, read, limit, Workload(2200, n_out, lengths="geometric"))
     law = {"delta_p": prompt / n_out, "delta_h": read, "t_w": t_w, "sla_tpot": limit}
     assert gain == pytest.approx(theory.pdd_gain_same(**law, n_out=n_out), rel=0.02)
