@@ -78,8 +78,10 @@ def both(one):
 
 
 def theorem(one):
-    """Pools, not whole prompts, exactly if a prompt alone outlasts the limit on TPOT."""
-    chosen = one.rates["disaggregated" if one.step(0.0, 1.0) > one.limit else "aggregated"]
+    """Pools, not whole prompts, exactly if the limit on TPOT is longer than one decode and shorter than the prompt."""
+    t_w, read, n_out = one.plan["t_w"], one.plan["delta_h"], one.case.work.n_out
+    last = (1 - 1 / n_out) * (one.step(0.0, 1.0) - t_w - read)
+    chosen = one.rates["disaggregated" if read < one.limit - t_w < last else "aggregated"]
     return 1 - chosen / best if (best := both(one)) else None
 
 
@@ -88,13 +90,12 @@ def always_pools(one):
 
 
 def split(one):
-    """Of uΔP/ΔH prefill units for a decode unit."""
+    """Of uΔP/ΔH prefill units for a decode unit, N_out − 1 decodes counted."""
     row = one.plan.solved["settings"]["disaggregated"]
     if not (one.roomy and one.rates["disaggregated"] > 0):
         return None
-    ratio = theory.pdd_split(
-        delta_p=one.plan["delta_p_gross"], delta_h=one.plan["delta_h"], t_w=one.plan["t_w"], sla_tpot=one.limit
-    )
+    costs = {name: one.plan[name] for name in ("delta_p_gross", "delta_h", "t_w")}
+    ratio = theory.pdd_split(**costs, sla_tpot=one.limit, n_out=one.case.work.n_out)
     units = one.case.units
     prefill = min(max(round(units * ratio / (1 + ratio)), 1), units - 1)
     return 1 - one.serves("disaggregated", row["batch"], row["chunk"], prefill) / one.rates["disaggregated"]

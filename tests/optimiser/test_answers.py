@@ -269,8 +269,12 @@ def test_a_closed_form_stands_only_beside_what_it_is_about():
         found = solved(case)
         ends = {key: [value] * 3 for key, value in found.numbers.items()}
         told[name] = answers.by_formula(case.asked, found.found, ends)
+        if name == "wide":  # a decode whose read alone is longer than what the weight read leaves of the limit
+            ends["delta_h"] = [0.04 - found.numbers["t_w"] + 1e-6] * 3
+            told["none fits"] = answers.by_formula(case.asked, found.found, ends)
     assert {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain"} <= set(told["wide"])
     assert "chunked_gain" not in told["late"]
+    assert not {"chunked_gain", "pdd_gain", "prefill_units"} & set(told["none fits"])
     assert not {"batch", "batch_tpot", "batch_ttft", "chunked_gain", "pdd_gain", "ttft"} & set(told["tail"])
 
 

@@ -27,6 +27,7 @@ def test_gains_at_equal_batch_are_ordered_and_at_most_two(b, t_w, delta_p, delta
 
 @given(t_w=times, delta_p=times, delta_h=times, room=times)
 def test_gains_at_an_equal_limit_are_batches_that_just_meet_it(t_w, delta_p, delta_h, room):
+    room = max(room, delta_h)
     S = t_w + room
     numbers = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": S}
     whole = room / (delta_p + delta_h)  # the batch of whole prefills

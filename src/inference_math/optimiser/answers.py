@@ -270,10 +270,10 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
         # Settings keep both limits in most draws, so it is the slow ones that stop it.
         late = middle_row(solved, "chunked")["ttft"][2] > NEARLY_LATE * asked["ttft"]
-        if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and not late:
+        if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
-    if tpot > t_w and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
-        split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot)
+    if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
+        split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot, steps)
         told["prefill_units"] = asked["units"] * split / (1 + split)
         told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
     return told

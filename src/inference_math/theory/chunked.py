@@ -17,6 +17,7 @@ _additive = t_w + b * (delta_p + delta_h)
 _full = sp.Max(b * delta_p, t_w + b * delta_h)
 _serial = sp.Max(t_w, b * delta_p) + b * delta_h
 _u = 1 - t_w / sla_tpot
+_fits = sla_tpot >= t_w + delta_h  # a decode, under the limit
 
 # Seconds per output token: aggregated; of a chunk of any size, which feeds min(b, N_c/π) decodes, and
 # hides `hidden` seconds of its own time.
@@ -80,13 +81,13 @@ def chunked_gain_mixed(b, n_out, t_w, delta_p, delta_h):
     return (beside + b * delta_h) / _serial
 
 
-@formula("G_{S}", claim="C23", domain=sla_tpot > t_w)
+@formula("G_{S}", claim="C23", domain=_fits)
 def chunked_gain_sla(delta_p, delta_h, t_w, sla_tpot):
     """Gain at an equal limit on TPOT when everything overlaps."""
     return sp.Min((delta_p + delta_h) / (_u * delta_p), (delta_p + delta_h) / delta_h)
 
 
-@formula(r"G_{S,\mathrm{serial}}", claim="C24", domain=sla_tpot > t_w)
+@formula(r"G_{S,\mathrm{serial}}", claim="C24", domain=_fits)
 def chunked_gain_sla_serial(delta_p, delta_h, t_w, sla_tpot):
     """Gain at an equal limit on TPOT when only the weight read hides."""
     return sp.Min(1 / _u, (delta_p + delta_h) / delta_h)

@@ -283,13 +283,13 @@ def _check_names(usage: str, names: list[str], given: Iterable[str]) -> None:
         raise TypeError(f"{usage}: {'; '.join(parts)}")
 
 
-def _in_order(expr: sp.Expr) -> list[sp.Expr]:
-    # Max and Min keep their arguments in a set, whose order changes from run to run.
+def _in_order(expr: sp.Basic) -> list[sp.Basic]:
+    # Max, Min and And keep their arguments in a set, whose order changes from run to run.
     return sorted(expr.args, key=sp.default_sort_key)
 
 
 class _Numpy(NumPyPrinter):  # type: ignore[misc]
-    """Max and Min of arguments that broadcast; SymPy's own stacks them and needs equal shapes."""
+    """Max, Min and And of arguments that broadcast; SymPy's own stacks them and needs equal shapes."""
 
     def _print_Max(self, expr: sp.Expr) -> str:
         return self._fold("maximum", expr)
@@ -297,7 +297,10 @@ class _Numpy(NumPyPrinter):  # type: ignore[misc]
     def _print_Min(self, expr: sp.Expr) -> str:
         return self._fold("minimum", expr)
 
-    def _fold(self, function: str, expr: sp.Expr) -> str:
+    def _print_And(self, expr: sp.And) -> str:
+        return self._fold("logical_and", expr)
+
+    def _fold(self, function: str, expr: sp.Basic) -> str:
         name = self._module_format(f"numpy.{function}")
         return reduce(lambda left, right: f"{name}({left}, {right})", [str(self._print(a)) for a in _in_order(expr)])
 

@@ -69,7 +69,7 @@ def gain_of_pools(t_w: float, prompt: float, delta_h: float, limit: float, work:
     """
     cost = simulate.StepCost(t_w=t_w, prompt=prompt, delta_h=delta_h)
     n_out = work.n_out
-    users = int(1 + (limit - t_w - delta_h) / (prompt / n_out + delta_h) + 1e-9)
+    users = int(1 + (limit - t_w - delta_h) / (prompt / n_out + (1 - 1 / n_out) * delta_h) + 1e-9)
     whole = simulate.closed_loop(work, cost, concurrency=users, requests=4000, warmup=400, start="steady", seed=1)
     held = int((limit - t_w) / delta_h)
     busy = held * (prompt + t_w) / ((n_out - 1) * limit)  # prefill units that keep a decode unit busy
@@ -229,19 +229,31 @@ class PoolLayout:
         return self.gpus * (self.prompt + self.t_w) / self.n_out
 
     def decode(self, limit: float) -> float:
-        """GPU-seconds of a token in a decode pool; infinite where the limit leaves no time."""
+        """GPU-seconds of a token in a decode pool; infinite where no decode fits under the limit."""
         batch = min((limit - self.t_w) / self.delta_h, self.held)
-        return self.gpus * (self.t_w / batch + self.delta_h) if batch > 0 else np.inf
+        return self.gpus * (self._decodes * self.t_w / batch + self._reads) if batch >= 1 else np.inf
 
     def whole(self, limit: float) -> float:
         """GPU-seconds of a token with its share of a prompt, prompts whole; infinite where no user fits."""
-        each = self.prompt / self.n_out + self.delta_h
-        batch = min(1 + (limit - self.t_w - self.delta_h) / each, self.held)
+        each = self.prompt / self.n_out + self._reads
+        batch = min(self.users(limit), self.held)
         return self.gpus * (self.t_w / batch + each) if batch >= 1 else np.inf
 
+    def users(self, limit: float) -> float:
+        """Users of a unit with whole prompts whose mean time between tokens is the limit."""
+        return 1 + (limit - self.t_w - self.delta_h) / (self.prompt / self.n_out + self._reads)
+
     def mixed(self, limit: float) -> float:
-        """The same of steps that mix chunks with decodes and hide the weight read."""
-        return max(self.prefill + self.gpus * self.delta_h, self.decode(limit))
+        """The same as `whole`, of steps that mix chunks with decodes and hide the weight read."""
+        return max(self.prefill + self.gpus * self._reads, self.decode(limit))
+
+    @property
+    def _decodes(self) -> float:
+        return 1 - 1 / self.n_out  # of a token: the first one of an answer is the prompt's
+
+    @property
+    def _reads(self) -> float:
+        return self._decodes * self.delta_h
 
 
 def pool_factors(layouts: Mapping[str, PoolLayout], limit: float, most_gpus: int) -> dict[str, Any]:
@@ -286,9 +298,8 @@ def split_in_loop(unit: PoolLayout, n_p: int, n_d: int, users: int) -> dict[str,
     seen = pools_in_loop(
         users, n_p, n_d, prefill=unit.prompt + unit.t_w, n_out=unit.n_out, t_w=unit.t_w, delta_h=unit.delta_h
     )
-    delta_p = unit.prompt / unit.n_out
-    beside = max(0.0, seen.tpot - unit.t_w - unit.delta_h) / (delta_p + unit.delta_h)
-    whole = theory.request_rate.plain(1 + beside, unit.n_out, unit.t_w, delta_p, unit.delta_h)
+    users_beside = max(1.0, unit.users(seen.tpot))
+    whole = theory.request_rate.plain(users_beside, unit.n_out, unit.t_w, unit.prompt / unit.n_out, unit.delta_h)
     return {
         "users": users, "decoding": seen.decoding, "per_user": 1 / seen.tpot, "rate": seen.rate,
         "gain": seen.rate / ((n_p + n_d) * whole),

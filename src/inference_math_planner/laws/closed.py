@@ -47,9 +47,11 @@ def pools_in_loop(
 
     Notes
     -----
-    Exact if prefill times are exponential (Gordon and Newell 1967; the same numbers as load-dependent mean-value
-    analysis). How answers scatter makes no difference, for decodes share their unit. Equal prompts wait less. A request
-    that joins waits for the end of a step, half of one in the mean, which is left out, as is moving the cache.
+    With exponential prefill times it is exact for one decode unit (Gordon and Newell 1967; the same numbers as
+    load-dependent mean-value analysis). For several it is right to a per cent: it spreads their requests evenly at
+    every moment, and answers that end unbalance them. How answers scatter makes no difference, for decodes share their
+    unit. Equal prompts wait less. A request that joins waits for the end of a step, half of one in the mean, which is
+    left out, as is moving the cache.
 
     Examples
     --------

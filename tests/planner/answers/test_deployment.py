@@ -87,7 +87,8 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
     assert tight["pdd_gain"].by_formula == pytest.approx(same)
     assert tight["pdd_gain"].by == "compare"
-    split = theory.pdd_split(delta_p=costs.delta_p_gross, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=0.03)
+    at = {"t_w": costs.t_w, "sla_tpot": 0.03, "n_out": 170}
+    split = theory.pdd_split(delta_p_gross=costs.delta_p_gross, delta_h=costs.delta_h, **at)
     assert tight["prefill_units"].by_formula == pytest.approx(8 * split / (1 + split))
     whole = planner.plan(UNIT, Workload(64, 2000), SLA(1.0, 0.03), intervals=False)
     if whole.best == "aggregated":
