@@ -24,7 +24,7 @@ LEDGER = evidence.data_dir() / "claims.toml"
 times = st.floats(1e-5, 1.0)
 
 
-OWN = [f"E{number:02}" for number in range(1, 12)]
+OWN = [f"E{number:02}" for number in range(1, 13)]
 
 
 def test_all_claims_are_there_in_order():

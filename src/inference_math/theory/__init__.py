@@ -17,6 +17,7 @@ from inference_math.theory.regimes import *
 from inference_math.theory.chunked import *
 from inference_math.theory.disaggregation import *
 from inference_math.theory.unit_time import *
+from inference_math.theory.bound import *
 from inference_math.theory.sessions import *
 from inference_math.theory.stores import *
 from inference_math.theory.step import *
