@@ -67,9 +67,10 @@ def test_the_lead_is_of_the_first_over_the_second():
     first, second, _ = found["order"]
     told = answers.numbers_of(asked, found)
     assert found["best"] == first
-    assert told["rate"][0] == median(found["rates"][first])
-    leads = sorted(a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True))
-    assert told["margin"] == pytest.approx([leads[1], leads[0], leads[2]])
+    assert told["rate"][0] == found["goodput"][first]
+    leads = [a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True)]
+    middle = found["goodput"][first] / found["goodput"][second] - 1
+    assert told["margin"] == pytest.approx([middle, min(*leads, middle), max(*leads, middle)])
 
 
 def test_one_draw_is_its_own_best():
@@ -98,19 +99,21 @@ def test_places_hold_what_is_met_in_a_batch(engine):
 
 
 @pytest.mark.parametrize("architecture", search.ARCHITECTURES)
-def test_settings_keep_the_limits_in_nine_of_ten_draws_and_are_turned_down_in_the_others(architecture):
+def test_settings_are_turned_down_in_the_draws_that_miss_the_limits_with_them_which_count_as_nothing(architecture):
     factors = np.linspace(1, 1.3, 20)
     found = answers.solve(CASE.asked, slower(factors))
     own = found["settings"][architecture]
     parts = [strain(target_of(CASE.asked), one, architecture, own) for one in found["costs"]]
-    assert [part <= 1 + 1e-9 for part in parts] == [f <= factors[17] for f in factors]
-    assert found["kept"][architecture] == 0.9
-    for i in (18, 19):
+    many = sum(part <= 1 + 1e-9 for part in parts)
+    assert [part <= 1 + 1e-9 for part in parts] == [True] * many + [False] * (20 - many)  # the slower ones miss
+    assert found["kept"][architecture] == many / 20 >= 0.5
+    for i in range(many, 20):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
         assert alone["batch"] <= own["batch"]
-    served = [loaded(target_of(CASE.asked), one, architecture, own)["rate"] for one in found["costs"][:18]]
-    assert [row["rate"] for row in found["each"][architecture][:18]] == served
+    served = [loaded(target_of(CASE.asked), one, architecture, own)["rate"] for one in found["costs"][:many]]
+    assert [row["rate"] for row in found["each"][architecture][:many]] == served
+    assert found["goodput"][architecture] == pytest.approx(sum(served) / 20)
 
 
 def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow():
@@ -329,17 +332,19 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
 
 
 def test_what_few_draws_have_is_no_number():
-    """A gain is the ratio of the two medians, and of nothing where one of them is nothing."""
+    """A gain is the ratio of the two goodputs, and of nothing where most draws have none of one."""
 
     def gained(top, bottom, doubts=SURE):
         names = ("disaggregated", "aggregated")
-        return answers.gained({"doubts": doubts}, dict(zip(names, (top, bottom), strict=True)), *names)
+        rates = dict(zip(names, (top, bottom), strict=True))
+        goodput = {name: np.mean(own) for name, own in rates.items()}
+        return answers.gained({"doubts": doubts}, {"rates": rates, "goodput": goodput}, *names)
 
-    doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5]})
+    doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5, 77]})
     assert doubted == pytest.approx([1.5, 1.5 * np.exp(0.5 * NINTHS[0]), 1.5 * np.exp(0.5 * NINTHS[-1])])
-    assert gained([3.0] * 9, [2.0] * 9, SURE | {"aggregated": [0.0, 0.5]}) == pytest.approx(doubted)
-    assert gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [1.0, 0.0]})[:2] == [1.5, 1.5]
-    assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
+    assert gained([3.0] * 9, [2.0] * 9, SURE | {"aggregated": [0.0, 0.5, 77]}) == pytest.approx(doubted)
+    assert gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [1.0, 0.0, 0]})[:2] == [1.5, 1.5]
+    assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.8, 1.5, 2.0])
     assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
     assert all(np.isnan(gained([0.0, 0.0, 4.0], [1.0, 2.0, 2.0])))
     assert all(np.isnan(gained([2.0, 3.0, 4.0], [0.0, 0.0, 2.0])))

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from inference_math.optimiser.doubt import CERTAIN, FARTHER, NINTHS, doubt, doubts, factors_of
+from inference_math.optimiser.doubt import CERTAIN, FARTHER, MANY, NINTHS, below, doubt, doubts, factors_of
 from inference_math.unit.nearest import known_comparisons
 
 KNOWN = {
-    "bias": 0.1, "sd": 0.2, "n_in": [1000.0, 8000.0], "n_out": [100.0, 200.0],
+    "bias": 0.1, "sd": 0.2, "pairs": 6, "n_in": [1000.0, 8000.0], "n_out": [100.0, 200.0],
     "kinds": ["MLA"], "generations": ["Hopper"],
 }  # fmt: skip
 
 
 def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():
     for n_in, n_out in ((1000, 100), (8000, 200), (3000, 150)):
-        assert doubt(KNOWN, "MLA", "Hopper", n_in, n_out) == [0.1, 0.2]
+        assert doubt(KNOWN, "MLA", "Hopper", n_in, n_out) == [0.1, 0.2, 6]
 
 
 @pytest.mark.parametrize(
@@ -31,14 +32,17 @@ def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():
     ],
 )
 def test_it_grows_with_each_doubling_and_with_what_was_never_compared(asked, away):
-    assert doubt(KNOWN, *asked) == pytest.approx([0.1, 0.2 * (1 + FARTHER * away)])
+    assert doubt(KNOWN, *asked) == pytest.approx([0.1, 0.2 * (1 + FARTHER * away), 6])
 
 
 @given(st.floats(-1, 1), st.floats(0.001, 2))
 def test_factors_are_evenly_likely_about_their_bias(bias, sd):
-    logs = np.log(factors_of([bias, sd]))
+    logs = np.log(factors_of([bias, sd, 77]))
     assert logs.mean() == pytest.approx(bias, abs=1e-9)
     assert 0.85 * sd < logs.std() < sd
+    for pairs in (4, 6, 12):  # those of Student's law, as likely exceeded
+        few = (np.log(factors_of([0.0, 1.0, pairs])) - stats.t(pairs).ppf(stats.norm.cdf(NINTHS))) / NINTHS[-1]
+        assert abs(few).max() < 0.02
     assert (np.diff(logs) > 0).all()
     assert len(logs) == len(NINTHS)
 
@@ -46,7 +50,13 @@ def test_factors_are_evenly_likely_about_their_bias(bias, sd):
 def test_aggregated_serving_is_what_others_are_compared_with():
     found = doubts(known_comparisons(), "MLA", "Blackwell", 7373, 921.6)
     assert found["aggregated"] == CERTAIN
-    assert found["disaggregated"] == [known_comparisons()["pools, planned"][key] for key in ("bias", "sd")]
+    assert found["disaggregated"] == [known_comparisons()["pools, planned"][key] for key in ("bias", "sd", "pairs")]
     assert factors_of(CERTAIN) == [1.0]
-    assert factors_of([0.1, 0.0]) == [pytest.approx(np.exp(0.1))]
+    assert factors_of([0.1, 0.0, 0]) == [pytest.approx(np.exp(0.1))]
     assert found["chunked"] == doubt(known_comparisons()["chunks"], "MLA", "Blackwell", 7373, 921.6)
+
+
+@given(st.floats(-8, 8), st.integers(1, 80))
+def test_the_chance_below_a_value_is_student_s_of_few_pairs_and_normal_of_many(value, pairs):
+    law = stats.t(pairs) if pairs < MANY else stats.norm
+    assert below(value, pairs) == pytest.approx(law.cdf(value), abs=1e-9)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.answers import gains
@@ -18,7 +19,7 @@ from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA, Workload
 
 RATES = st.floats(0.01, 100)
-DOUBTS = st.tuples(st.floats(-0.5, 0.5), st.floats(0.01, 2)).map(list)
+DOUBTS = st.tuples(st.floats(-0.5, 0.5), st.floats(0.01, 2), st.just(77)).map(list)
 
 
 @pytest.mark.parametrize(
@@ -37,13 +38,13 @@ def test_a_chance_is_the_normal_distribution_s(first, second, own):
 
 @given(RATES, RATES, st.floats(0.01, 2))
 def test_the_other_way_round_is_as_sure(first, second, sd):
-    there, back = verdict([first], [second], [0.0, sd]), verdict([second], [first], [0.0, sd])
+    there, back = verdict([first], [second], [0.0, sd, 77]), verdict([second], [first], [0.0, sd, 77])
     assert there["chance"] + back["chance"] == pytest.approx(1)
     assert there["sure"] == back["sure"]
 
 
 def test_a_chance_is_the_mean_over_the_draws_that_tell_anything():
-    own = [0.0, 0.2]
+    own = [0.0, 0.2, 77]
     each = [verdict([first], [second], own)["chance"] for first, second in ((2.0, 1.0), (1.0, 1.2))]
     assert verdict([2.0, 1.0], [1.0, 1.2], own)["chance"] == pytest.approx(np.mean(each))
     assert verdict([2.0, 0.0], [0.0, 0.0], own)["chance"] == 1
@@ -52,14 +53,14 @@ def test_a_chance_is_the_mean_over_the_draws_that_tell_anything():
 
 
 def test_without_a_doubt_the_prediction_decides():
-    assert [verdict([one], [1.0], [0.0, 0.0])["chance"] for one in (2.0, 1.0, 0.5)] == [1, 0.5, 0]
+    assert [verdict([one], [1.0], [0.0, 0.0, 0])["chance"] for one in (2.0, 1.0, 0.5)] == [1, 0.5, 0]
 
 
 def test_a_cell_has_word_and_chance_and_never_tells_more_than_pairs_do():
-    assert say(cell(verdict([1.0], [2.0], [0.0, 0.5]))) == "sure (91 of 100)"
-    assert say(cell(verdict([1e3], [1.0], [0.0, 0.5]))) == f"sure ({MOST_TOLD} of 100)"
+    assert say(cell(verdict([1.0], [2.0], [0.0, 0.5, 77]))) == "sure (91 of 100)"
+    assert say(cell(verdict([1e3], [1.0], [0.0, 0.5, 77]))) == f"sure ({MOST_TOLD} of 100)"
     assert cell(UNSAID) == []
-    fewer = say(worded("sure.store", verdict([1.0], [1.2], [0.0, 0.5])))
+    fewer = say(worded("sure.store", verdict([1.0], [1.2], [0.0, 0.5, 77])))
     assert fewer.startswith("; that it is fewer than HBM alone serves is open (64 of 100 times: measure")
     assert "4 pairs of one set-up" in say(stands_on(known_comparisons()["store"]))
 
@@ -75,5 +76,5 @@ def test_a_store_that_changes_the_architecture_has_the_doubts_of_both():
     chunks, pools = case.doubts["chunked"], case.doubts["disaggregated"]
     both = beside(own, chunks, pools)
     assert both[1] == pytest.approx(np.linalg.norm([own[1], chunks[1], pools[1]]))
-    assert stored["chance"] == pytest.approx(NormalDist(-both[0], both[1]).cdf(np.log(stored["gain"])))
+    assert stored["chance"] == pytest.approx(stats.t(4).cdf((np.log(stored["gain"]) + both[0]) / both[1]))
     assert verdict([stored["rate"]], [nowhere["rate"]], own)["chance"] > stored["chance"]

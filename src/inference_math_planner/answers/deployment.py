@@ -360,7 +360,7 @@ def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object
 
 # Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
 # plan's.
-_MIDDLE = "limited by {binding}, in the middle draw; the settings to start with keep the limits in nine of ten"
+_MIDDLE = "limited by {binding}, in the middle draw; the settings to start with serve most over all of them"
 ANSWERS = (
     ("rate", "Requests per second of a unit", "requests/s", "compare", "request_rate", "at full load, {best}"),
     ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
