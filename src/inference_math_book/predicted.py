@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 

@@ -30,7 +30,10 @@ def test_a_plan_s_chances_are_no_better_than_users_on_a_gpu_tell_and_played_ones
     pairs = served_both_ways()
     users, speed = (chance_by(name, pairs) for name in ("crowd", "speed"))
     judged = pairs[(pairs.part == "score") & pairs.planned_chance.notna()]
-    square = lambda chance: (chance[judged.index] - (judged.gain > 1)) ** 2
+
+    def square(chance):
+        return (chance[judged.index] - (judged.gain > 1)) ** 2
+
     scores = [square(one).mean() for one in (users, speed, pairs.planned_chance, pairs.played_chance)]
     assert scores == pytest.approx([0.164, 0.218, 0.138, 0.042], abs=0.001)
     apart, low, high = difference(square(pairs.planned_chance), square(users), judged.rival)

@@ -84,9 +84,9 @@ def _rows(part: str) -> pd.DataFrame:
 def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:
     """Return the rows with what is predicted: ttft, tpot, tokens a second, and ends of TPOT as plans have them.
 
-    `low` and `high` are those of an engine like ours, `wide_low` and `wide_high` those that a plan prints which does not
-    know the rows that score here: of another engine, or widened by what other points lacked. Nights of one set-up are
-    played once.
+    `low` and `high` are those of an engine like ours, `wide_low` and `wide_high` those of a plan that does not know the
+    rows that score here: of another engine, or widened by what other points lacked. Nights of one set-up are played
+    once.
     """
     tables = []
     for _, rows in frame.groupby(SAME, dropna=False, sort=False):

@@ -293,8 +293,8 @@ def has(rows: list[ErrorRow], source: str, model: str) -> bool:
 def nearness(about: About, rows: list[ErrorRow]) -> str:
     """Return how near points are to what is asked, a model, a GPU, an engine and a precision.
 
-    "aside": of the same, and other curves of it chose terms; "left": it was left out of the fit for this error; "other":
-    others alone measured it; "none": nobody did.
+    "aside": of the same, and other curves of it chose terms; "left": it was left out of the fit for this error;
+    "other": others alone measured it; "none": nobody did.
     """
     same = [row["source"] for row in rows if row["model"] == about["model"] and row["weights"] == about["weights"]]
     if SET_ASIDE in same:

@@ -17,7 +17,7 @@ USERS = (1.0, 3.0, 10.0, 1e9)  # on a GPU, at most, the last without an end: cla
 
 @lru_cache(maxsize=1)
 def scored() -> dict[str, list[int]]:
-    """Return for "sure", "likely" and "open" how many verdicts were right, how many were given, how many `rule` has right.
+    """Return for "sure", "likely" and "open" how many verdicts were right, were given, and `rule` has right.
 
     Each pair of table `predicted_split_gains` in the part that scores, as a plan would have judged it.
 
@@ -43,8 +43,8 @@ def scored() -> dict[str, list[int]]:
 def rule() -> float:
     """Return the users on a GPU above which a split gains, as far as one number can tell: the baseline of verdicts.
 
-    That of the choosing half's own numbers that is right most often there, of equals the largest. Users are all that are
-    served at once, GPUs those of both pools.
+    That of the choosing half's own numbers that is right most often there, of equals the largest. Users are all that
+    are served at once, GPUs those of both pools.
 
     Examples
     --------
