@@ -60,7 +60,7 @@
     goal, traffic: goal === "gpus" ? Number(given.traffic) : 0, have: goal === "rate" ? Number(given.have) : 0,
     gpus: asked.unit.gpus, price: asked.price, tail: goal === "unit" ? asked.quantile : 0,
     never: outsideOf(given, solved, first).length + tooLong(given, asked).length > 0,
-    verdicts: data.verdicts, crowds: data.crowds, own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
+    verdicts: data.verdicts, crowds: data.crowds, unseen: data.unseen, own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
     model: data.models[given.model].like, gpu: given.gpu, weights: given.weights, engine: given.engine,
   });
   const unitCard = (found) => math.unit_card(found.asked, found.solved, about(found, "unit"));

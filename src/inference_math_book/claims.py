@@ -48,7 +48,6 @@ EVIDENCE = (
 )
 CHANGES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "refuted": ("Refuted", "no form of it is right"),
         "ambiguous in transcription": (
             "Ambiguous in transcription",
             "a symbol or a word of the text that we have can be read in two ways",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from inference_math.evidence import load
 
-__all__ = ["beside", "by_source", "served_both_ways"]
+__all__ = ["beside", "by_source", "chance_by", "difference", "served_both_ways"]
 
 _FIRST = 2  # the line of a file's first point, as a spreadsheet counts
 
@@ -43,6 +45,48 @@ def served_both_ways() -> pd.DataFrame:
     later = first[pairs["row"] - _FIRST] / first[pairs["rival"] - _FIRST]
     layouts = pairs["prefill_layout"] * pairs["decode_layout"]
     return pairs.assign(layouts=layouts, crowd=pairs["users"] / pairs["gpus"], later=later)
+
+
+def chance_by(name: str, pairs: pd.DataFrame) -> pd.Series[float]:
+    """Return the chance that each split gains as one column alone tells it: the baseline of a verdict.
+
+    A logistic curve in the column's logarithm, fitted to the pairs of the part that chooses; `pairs` as of
+    `served_both_ways`.
+
+    Examples
+    --------
+    >>> from inference_math_book.predicted import chance_by, served_both_ways
+    >>> pairs = served_both_ways().sort_values("crowd")
+    >>> bool(chance_by("crowd", pairs).is_monotonic_increasing)
+    True
+    """
+    x, signs = np.log(pairs[name].to_numpy(float)), np.where(pairs["gain"] > 1, 1, -1)
+    chooses = (pairs["part"] == "choose").to_numpy()
+
+    def surprise(line: NDArray[np.float64]) -> float:
+        return float(np.logaddexp(0, -signs * (line[0] + line[1] * x))[chooses].sum())
+
+    start, slope = minimize(surprise, np.zeros(2)).x
+    return pd.Series(1 / (1 + np.exp(-(start + slope * x))), pairs.index).round(6)  # more digits a fit does not have
+
+
+def difference(errors: pd.Series[float], others: pd.Series[float], of: pd.Series[int]) -> tuple[float, float, float]:
+    """Return by how much the mean of some errors is above that of others of the same pairs, and its 90 % interval.
+
+    Pairs of one rival, as `of` has them, are drawn together: a bootstrap of ten thousand draws.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from inference_math_book.predicted import difference
+    >>> one = pd.Series([0.1, 0.2, 0.3])
+    >>> [f"{end:.1f}" for end in difference(one, one + 0.1, pd.Series([1, 1, 2]))]
+    ['-0.1', '-0.1', '-0.1']
+    """
+    groups = (errors - others).groupby(of).agg(["sum", "size"]).to_numpy(float)
+    drawn = groups[np.random.default_rng(1).integers(0, len(groups), (10_000, len(groups)))].sum(axis=1)
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], (0.05, 0.95))
+    return float((errors - others).mean()), float(low), float(high)
 
 
 def by_source() -> pd.DataFrame:

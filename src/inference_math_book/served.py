@@ -27,6 +27,7 @@ __all__ = [
     "CASE",
     "Case",
     "Law",
+    "beyond",
     "case",
     "errors",
     "fit",
@@ -132,6 +133,12 @@ def left_out(of: pd.DataFrame) -> NDArray[np.float64]:
             raise ValueError(f"without row {one} the rows do not determine the law")
         found.append(errors(fit(rest), of.loc[[one]])[0])
     return np.array(found)
+
+
+def beyond(of: pd.DataFrame, users: int) -> NDArray[np.float64]:
+    """Return the errors for more than so many users of the law that is fitted to the rows of fewer."""
+    few = of.users <= users
+    return errors(fit(of[few]), of[~few])
 
 
 def spread(law: Law, of: pd.DataFrame) -> pd.Series[float]:

@@ -17,6 +17,7 @@ from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
 from inference_math.workload import Workload
+from inference_math_book import served
 from inference_math_book.claims import SEEDS, Answer, load_claims, load_slides
 from inference_math_planner import laws
 
@@ -477,6 +478,19 @@ def test_c44_tight_limits_ask_for_parallel_operators_and_loose_ones_for_a_pipeli
     assert not ahead[-1]
     assert (np.diff(ahead.astype(int)) <= 0).all()  # one limit parts the two
     assert 2 / whole[1] > 1 / whole[2]  # and the pipeline serves more in the end
+
+
+def test_c44_served_prompts_get_shorter_with_gpus_by_as_much_as_operators_or_more():
+    """A prompt of 7,373 tokens in the fit to served rows, in both forms, on four and eight GPUs against two."""
+    laws_of = {tp: served.fit(served.rows(tp)) for tp in (2, 4, 8)}
+    assert [round(1e3 * laws_of[tp].prompts[1]) for tp in laws_of] == [562, 320, 198]
+    units = {tp: Operators(catalogue.model("llama-3-70b"), tp=tp, weights="fp8", kv="fp8") for tp in laws_of}
+    summed = {tp: unit.prefills().set_index("n_in").total[2048] for tp, unit in units.items()}
+    forms = [laws_of, {tp: law.even() for tp, law in laws_of.items()}]
+    shorter = [[form[2].prompts[1] / form[tp].prompts[1] for tp in (4, 8)] for form in forms]
+    operators = [summed[2] / summed[tp] for tp in (4, 8)]
+    assert np.round(shorter, 1).tolist() == [[1.8, 2.8], [1.7, 2.5]]
+    assert np.round(operators, 1).tolist() == [1.5, 2.2]
 
 
 def test_c46_ten_prompts_a_second_take_little_of_the_links_that_are_named():

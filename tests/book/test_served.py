@@ -61,6 +61,22 @@ def test_the_law_holds_for_rows_that_it_has_not_seen(tp):
     assert mean > 100 * np.abs(served.errors(served.fit(rows), rows)).mean()
 
 
+@pytest.mark.parametrize(("tp", "mean", "signs"), [(2, 1.27, {-1, 1}), (4, 5.11, {-1}), (8, 17.42, {1})])
+def test_few_users_foretell_many_on_two_gpus_alone(tp, mean, signs):
+    """On four H100 32 and 64 users are slower than the line through 4 to 16, on eight faster (C14)."""
+    off = 100 * served.beyond(served.rows(tp), 16)
+    assert np.abs(off).mean() == pytest.approx(mean, abs=0.02)
+    assert set(np.sign(off)) == signs
+    # Rows that the law itself has served are foretold.
+    assert served.beyond(as_told(TRUE), 16) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_bound_rises_with_gpus_in_one_form_and_falls_in_the_other():
+    laws = [served.fit(served.rows(tp)) for tp in LEFT_OUT]
+    assert [bound(law) for law in laws] == pytest.approx([7.41, 8.66, 10.74], abs=0.005)
+    assert [bound(law.even()) for law in laws] == pytest.approx([6.65, 6.01, 5.49], abs=0.005)
+
+
 def test_a_row_that_is_left_out_does_not_help_its_own_prediction():
     rows = served.rows(2)
     wrong = rows.copy()

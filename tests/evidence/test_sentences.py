@@ -12,9 +12,9 @@ from inference_math.evidence.sentences import HOLE, say, templates
 from inference_math_planner.answers.deployment import ANSWERS
 
 SOURCE = Path(__file__).parents[2]
-# Tables of which a name is chosen: of an input, a size, what is counted, how sure that is, a variable.
+# Tables of which a name is chosen: of an input, a size, what is counted, how sure or near that is, a variable.
 BY_NAME = {"input", "less", "more", "headline", "noun", "axis", "other", "layout", "undecided", "next", "variable"}
-BY_NAME |= {"planned", "scope"}
+BY_NAME |= {"near", "planned", "scope"}
 
 
 def chosen():

@@ -49,7 +49,7 @@ def test_where_no_point_set_anything_all_of_a_generation_tell():
 def test_points_that_were_missed_lie_inside_of_what_is_printed_now():
     """The calibration's intervals held two of seven of ML.ENERGY's; of the larger model fourteen of fifteen."""
     unit, other = Unit.of("qwen3-30b-a3b", "b200", weights="bf16"), Unit.of("qwen3-235b-a22b", "b200", 8, "bf16")
-    own, wide = (unit.predict("tpot", WORK, 32, widened=way) for way in (False, True))
+    own, wide = (unit.predict("tpot", WORK, 32, known=rows) for rows in ([], None))
     assert own.value == wide.value
     assert unit.lacking > 0.1
     assert wide.high > own.high > own.low > wide.low

@@ -70,7 +70,7 @@ def silybench(units: Mapping[str, Unit], level: float = 0.9) -> pd.DataFrame:
         for (n_in, n_out), rows in silybench_runs(precision).table.groupby(["n_in", "n_out"]):
             work = Workload(float(str(n_in)), float(str(n_out)))
             users = rows["concurrency"].to_numpy(float)
-            found = unit.predict("e2e", work, users, level, widened=False)
+            found = unit.predict("e2e", work, users, level, known=[])
             table = {"measured": rows["e2e"].to_numpy(), "predicted": found.value, "low": found.low, "high": found.high}
             table |= {"users": users, "datasheet": unit.at_datasheet.e2e(work, users)}
             tables.append(pd.DataFrame(table).assign(precision=precision, n_in=work.n_in, n_out=work.n_out))
@@ -195,7 +195,7 @@ def watched_loops(level: float = 0.9) -> pd.DataFrame:
     work = Workload(SCALE * N_IN, N_OUT, lengths="geometric")
     tables = []
     for quantity, group in rows.groupby("quantity"):
-        said = unit.predict(str(quantity), work, group.users.to_numpy(float), level, widened=False)
+        said = unit.predict(str(quantity), work, group.users.to_numpy(float), level, known=[])
         table = group[["quantity", "users", "ratio"]].assign(measured=group.found, law=group.predicted)
         tables.append(table.assign(predicted=said.value, low=said.low, high=said.high))
     return pd.concat(tables, ignore_index=True)

@@ -92,7 +92,7 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
 def predicted(loop: served.Loop, levels: Levels) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, ends of its interval, and the model's kind."""
     unit = under(loop.unit, levels)
-    told, tpot = unit.predict("e2e", loop.work, loop.users, 0.9, widened=False), unit.tpot(loop.work, loop.users)
+    told, tpot = unit.predict("e2e", loop.work, loop.users, 0.9, known=[]), unit.tpot(loop.work, loop.users)
     times = {"e2e": told.value, "low": told.low, "high": told.high}
     return loop.rows.assign(**{name: each * loop.waiting for name, each in times.items()}, tpot=tpot, kind=unit.kind)
 

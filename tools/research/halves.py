@@ -21,7 +21,7 @@ import recipes
 from derive_halves import names_of
 from plays import Cold
 from recipes import EACH, SPAN, Recipe, ServedRow, recipe_of, unit_of
-from served import Loop, like_ours
+from served import ASIDE, Loop, knowing, like_ours
 
 from inference_math.catalogue import GPUS
 from inference_math.catalogue.engines import engine, usual_limits
@@ -29,8 +29,8 @@ from inference_math.evidence import load
 from inference_math.simulate import Run, Steps, benchmark
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES
+from inference_math.unit.nearest import known_errors
 from inference_math.workload import RandomLengths, Workload
-from inference_math_planner.answers.notes import SET_ASIDE
 from inference_math_planner.fleets.benchmarks import habits_of
 
 __all__ = ["SAME", "choosing", "chosen", "closed", "first_tokens", "fitted", "predicted", "results", "score", "show"]
@@ -67,7 +67,7 @@ def results(chosen: pd.DataFrame) -> pd.DataFrame:
     """
     others = chosen[~chosen["fitted"]].drop(columns="fitted")
     found = pd.concat([others, predicted(_rows("score"))], ignore_index=True)
-    aside = found["part"].map({"choose": "", "score": f", {SET_ASIDE}"})
+    aside = found["part"].map({"choose": "", "score": ASIDE})
     times = {f"{name}_s": found[f"{name}_s"].fillna(found[f"{name}_p50_s"]) for name in ("ttft", "tpot")}
     return found.assign(source=found["source"].replace(_YEARS) + aside, **times)
 
@@ -84,8 +84,9 @@ def _rows(part: str) -> pd.DataFrame:
 def predicted(frame: pd.DataFrame, level: float = 0.9) -> pd.DataFrame:
     """Return the rows with what is predicted: ttft, tpot, tokens a second, and ends of TPOT as plans have them.
 
-    `low` and `high` are those of an engine like ours, `wide_low` and `wide_high` those that a plan prints: of another
-    engine, or widened by what scored points lacked. Nights of one set-up are played once.
+    `low` and `high` are those of an engine like ours, `wide_low` and `wide_high` those of a plan that does not know the
+    rows that score here: of another engine, or widened by what other points lacked. Nights of one set-up are played
+    once.
     """
     tables = []
     for _, rows in frame.groupby(SAME, dropna=False, sort=False):
@@ -197,9 +198,9 @@ def _predicted(row: ServedRow, level: float) -> dict[str, Any]:
     middle = np.isnan(row["tpot_s"])
     found: dict[str, Any] = {name: _one(run.requests[name], middle) for name in ("ttft", "tpot")}
     found["tokens"] = float(run.requests["n_out"].sum() / run.seconds)
-    for name, widened in (("", False), ("wide_", True)):
-        unit = told.unit if widened else like_ours(told.unit)
-        said = unit.predict("tpot", told.work, at_once, level, widened=widened)
+    others = [one for one in known_errors() if not one["source"].endswith(ASIDE)]
+    for name, unit, known in (("", like_ours(told.unit), []), ("wide_", knowing(told.unit, others), others)):
+        said = unit.predict("tpot", told.work, at_once, level, known=known)
         found |= {f"{name}{end}": found["tpot"] * getattr(said, end) / said.value for end in ("low", "high")}
     return found | {"kind": told.unit.kind, "spread": told.unit.calibration.spread}
 

@@ -33,7 +33,7 @@ def main() -> None:
     print(halves.score(today, ["source", "kind", "drafts"]).round(3).to_string(index=False))
     more = pd.concat([accuracy.watched_results(), accuracy.silybench_results(), today], ignore_index=True)
     found = served.errors(more)
-    write(found, options.out / "served_error.csv", "error", "ttft", "inside", "lacked")
+    write(found, options.out / "served_error.csv", "error", "ttft", "inside", "printed", "lacked")
     print(found.to_string(index=False))
     points = served.scored(served.points("validation").query("left_out != 'queue'"))
     table = scores.by_group(points)

@@ -26,18 +26,22 @@ from inference_math.evidence.checks import as_one_of
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES, Calibration
 from inference_math.unit.front import front_of
+from inference_math.unit.scope import set_ups_of
 from inference_math.unit.shapes import kind_of
+from inference_math.unit.types import ErrorRow
 from inference_math.workload import Workload
 from inference_math_planner.answers.notes import LEFT_OUT, SET_ASIDE
 from inference_math_planner.calibrate import from_runs
 from inference_math_planner.calibrate.files import Runs
 
 __all__ = [
+    "ASIDE",
     "BURST",
     "Loop",
     "beside_peer",
     "errors",
     "external_results",
+    "knowing",
     "like_ours",
     "loops",
     "parts",
@@ -50,6 +54,7 @@ __all__ = [
 ]
 
 DRAFTS = {"none": ["none"], "mtp": ["mtp"], "unknown": ["none", "mtp"]}  # what rows that say so may have done
+ASIDE = f", {SET_ASIDE}"  # behind the name of a source whose points score once
 BURST = 10.0  # seconds of mean TTFT: beyond, it is a queue's or a warm-up's
 MANY = 16  # users: with fewer a step is the read of its weights, however many they are
 _TWICE, _SAME = 1.9, 1.02
@@ -187,9 +192,7 @@ def _answered(loop: Loop, level: float, change: Callable[[Unit], Unit] | None, d
     told = plays.played(rows, unit, work, front.seconds)
     least = unit.floor.e2e(work, rows["users"].to_numpy(float))
     table = loop.rows.assign(**told, floor=least, kind=unit.kind)
-    found = unit.predict(
-        "e2e", work, users, level, widened=False
-    )  # most of it is TPOT, whose relative error is the same
+    found = unit.predict("e2e", work, users, level, known=[])  # most of it is TPOT, whose relative error is the same
     for name, low, high in (("e2e", "low", "high"), ("tpot", "tpot_low", "tpot_high")):
         table[low], table[high] = told[name] * found.low / found.value, told[name] * found.high / found.value
     table["low"] = np.maximum(table["low"], least)
@@ -231,7 +234,7 @@ def external_results(
         asked = unit(own) if unit else own
         asked = _as_foreign(asked) if other and foreign else asked
         told = asked.predict(
-            "tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level, widened=False
+            "tpot", Workload(row["n_in"], row["n_out"], lengths="geometric"), row["users"], level, known=[]
         )
         found.append({"tpot": told.value, "low": told.low, "high": told.high, "kind": asked.kind})
     return frame.assign(**pd.DataFrame(found))
@@ -240,6 +243,14 @@ def external_results(
 def like_ours(unit: Unit) -> Unit:
     """Return a unit whose intervals are those of an engine like ours, whichever it is."""
     scope = {name: known for name, known in unit.calibration.scope.items() if name not in ("engine", "set_up")}
+    return unit.calibrated(replace(unit.calibration, scope=scope))
+
+
+def knowing(unit: Unit, rows: list[ErrorRow]) -> Unit:
+    """Return a unit whose plan knows the set-ups of some scored points, and of no others."""
+    scope = dict(unit.calibration.scope)
+    if "set_up" in scope:
+        scope["set_up"] = tuple(sorted(set(set_ups_of(rows))))
     return unit.calibrated(replace(unit.calibration, scope=scope))
 
 
@@ -295,8 +306,9 @@ def errors(more: pd.DataFrame | None = None) -> pd.DataFrame:
 
     By e2e, with TTFT, of the part "blind" of the points set aside ("set aside"), and of the calibration rows of each
     group left out of the fit with its engine on its GPU ("left out"); by TPOT of other sources, with TTFT where `more`
-    has it. By source, model, engine, GPU, precision and drafts. `lacked`: what nine in ten of them lacked at most; see
-    `lacking`. `more` are rows as `external_results` has them.
+    has it. By source, model, engine, GPU, precision and drafts. `inside`: the share within the calibration's own
+    interval; `printed`: of sources that score once, within what a plan prints that does not know them. `lacked`: what
+    nine in ten of them lacked at most; see `lacking`. `more` are rows as `external_results` has them.
     """
     aside = scored(points("validation").query("left_out != 'queue' and part == 'blind'")).assign(source=SET_ASIDE)
     others = external_results() if more is None else pd.concat([external_results(), more], ignore_index=True)
@@ -317,7 +329,12 @@ def errors(more: pd.DataFrame | None = None) -> pd.DataFrame:
     known = pd.concat([found, left], ignore_index=True).sort_values(by, ignore_index=True)
     lacked = table.assign(lacked=lacking(table)).groupby(by)["lacked"].quantile(0.9, interpolation="higher")
     known["lacked"] = lacked.reindex(pd.MultiIndex.from_frame(known[by])).to_numpy()
-    return known[[*by, "points", "e2e", "ttft", "inside", "lacked"]].rename(columns={"e2e": "error"})
+    aside = table[table["source"].str.endswith(ASIDE)]
+    if len(aside):
+        within = aside["tpot_s"].between(aside["wide_low"], aside["wide_high"]).groupby([aside[name] for name in by])
+        known["printed"] = within.mean().reindex(pd.MultiIndex.from_frame(known[by])).to_numpy()
+    found = known.reindex(columns=[*by, "points", "e2e", "ttft", "inside", "printed", "lacked"])
+    return found.rename(columns={"e2e": "error"})
 
 
 def lacking(table: pd.DataFrame) -> pd.Series[float]:

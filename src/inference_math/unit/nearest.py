@@ -189,7 +189,7 @@ def levels() -> Levels:
 @lru_cache(maxsize=1)
 def known_errors() -> list[ErrorRow]:
     """Return how far off predictions are known to be, table `served_error`: what was not scored is -1."""
-    frame = load("served_error").frame.fillna({"ttft": -1.0, "inside": -1.0, "lacked": 0.0})
+    frame = load("served_error").frame.drop(columns="printed").fillna({"ttft": -1.0, "inside": -1.0, "lacked": 0.0})
     rows: Any = frame.assign(generation=[GPUS[name].generation for name in frame["gpu"]]).to_dict("records")
     found: list[ErrorRow] = rows
     return found

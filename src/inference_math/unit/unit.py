@@ -7,7 +7,7 @@ every GPU, or to runs of an engine (`calibrate.from_runs`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from math import hypot
@@ -77,7 +77,7 @@ from inference_math.unit.steps import (
     unit_numbers,
     unit_terms,
 )
-from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Layout, Stand, Terms, UnitNumbers
+from inference_math.unit.types import CoefficientValues, DrawnCoefficients, ErrorRow, Layout, Stand, Terms, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["Unit"]
@@ -476,20 +476,27 @@ class Unit:
         return lacking(self.stand, known_errors()) if self.calibration.mode in SHIPPED else 0.0
 
     def predict(
-        self, quantity: str, work: Workload, concurrency: ArrayLike, level: float = 0.9, *, widened: bool = True
+        self,
+        quantity: str,
+        work: Workload,
+        concurrency: ArrayLike,
+        level: float = 0.9,
+        *,
+        known: Sequence[ErrorRow] | None = None,
     ) -> Prediction:
         """Return `quantity` ("ttft", "tpot" or "e2e") with an interval, and what was never calibrated.
 
         The interval holds the mean over many requests with probability `level`, as far as the calibration's
-        covariance and spread go; its low end is never below the floor. `widened`: and as the points ask for that were
-        scored with the unit's model on its GPU; see `unit.scope.lacking`.
+        covariance and spread go; its low end is never below the floor. It is as wide as the `known` points ask for that
+        were scored with the unit's model on its GPU, see `unit.scope.lacking`; None: those of table `served_error`.
         """
         asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
         value = getattr(self, asked)(work, concurrency)
         users = np.asarray(concurrency, dtype=np.float64)
         spread = self.calibration.spread
         own = self.calibration.spread_for(**self._inputs(work, users))
-        wide = np.hypot(own, self.lacking if widened else 0.0) / spread if spread else 1.0
+        lacked = self.lacking if known is None else lacking(self.stand, list(known))
+        wide = np.hypot(own, lacked) / spread if spread else 1.0
         within = as_number("level", level, SHARE)
         low, high = self.near(work).spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
         # At small levels the value may lie beside the quantiles of so many draws.

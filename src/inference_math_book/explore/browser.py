@@ -36,7 +36,7 @@ from inference_math_planner import laws
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.text import PRINTED
-from inference_math_planner.answers.verdicts import crowds, scored
+from inference_math_planner.answers.verdicts import crowds, scored, unseen
 from inference_math_planner.fleets import bench, queues
 from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
@@ -280,6 +280,7 @@ def data() -> dict[str, Any]:
         "comparisons": known_comparisons(),
         "verdicts": scored(),
         "crowds": crowds(),
+        "unseen": unseen(),
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),

@@ -61,8 +61,8 @@ def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) 
     order = choice["order"]
     second = order[1] if order[0] == best["name"] else order[0]
     if best["name"] == "disaggregated" or second == "disaggregated":
-        right, count = about["verdicts"][word]
-        said.append({"key": "card.scored", "right": right, "count": count})
+        right, count, alone = about["verdicts"][word]
+        said.append({"key": "card.scored", "right": right, "count": count, "alone": alone})
         said.append(crowded_alike(users_on_a_gpu(asked, best, about), about["crowds"]))
     rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
     others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
@@ -256,7 +256,7 @@ def evidence(about: About) -> list[Part]:
     """Say how far off predictions were on points of this kind of model on this very GPU, by source, or that none is.
 
     Sources that have this very model come first; of those points that set no coefficient, or were left out of the fit,
-    come before what others published.
+    come before what others published. The first says how near they are to what is asked, and what the worst were.
     """
     if about["own"]:
         return [{"key": "card.own"}]
@@ -265,9 +265,10 @@ def evidence(about: About) -> list[Part]:
         same = row["gpu"] == about["gpu"] and row["kind"] == about["kind"] and row["engine"] == about["engine"]
         if same and row["drafts"] == "none":  # what does not say whether tokens were drafted tells nothing
             here.append(row)
-    aside = [row for row in here if row["source"] == SET_ASIDE]
     found: list[Part] = []
-    sources = [SET_ASIDE if len(aside) > 0 else LEFT_OUT]
+    sources = [SET_ASIDE if has(here, SET_ASIDE, about["model"]) else LEFT_OUT]
+    if not has(here, LEFT_OUT, about["model"]) and len([row for row in here if row["source"] == SET_ASIDE]) > 0:
+        sources = [SET_ASIDE]
     for row in here:
         if row["source"] not in sources and row["source"] not in [SET_ASIDE, LEFT_OUT]:
             sources.append(row["source"])
@@ -278,8 +279,44 @@ def evidence(about: About) -> list[Part]:
             if len(own) > 0 and same == known:
                 found.append(off_on(nearest_of(about["model"], about["gpu"], about["weights"], own), about["scaled"]))
     if len(found) == 0:
-        found.append({"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]})
+        return [{"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]}]
+    near = nearness(about, here)
+    found[0]["stands"] = {"key": "near." + near}
+    found[0]["worst"] = worst_of(found)
+    found[0]["unseen"] = [{"key": "card.unseen", "off": about["unseen"]}] if near == "none" else []
     return found
+
+
+def has(rows: list[ErrorRow], source: str, model: str) -> bool:
+    """Tell whether a source has points of a model."""
+    return len([row for row in rows if row["source"] == source and row["model"] == model]) > 0
+
+
+def nearness(about: About, rows: list[ErrorRow]) -> str:
+    """Return how near points are to what is asked, a model, a GPU, an engine and a precision.
+
+    "aside": of the same, and other curves of it chose terms; "left": it was left out of the fit for this error;
+    "other": others alone measured it; "none": nobody did.
+    """
+    same = [row["source"] for row in rows if row["model"] == about["model"] and row["weights"] == about["weights"]]
+    if SET_ASIDE in same:
+        return "aside"
+    if LEFT_OUT in same:
+        return "left"
+    return "other" if len(same) > 0 else "none"
+
+
+def worst_of(found: list[Part]) -> list[Part]:
+    """Say how far off predictions were on the points near by that they fit least, unless that is about the first."""
+    worst = found[0]
+    for one in found:
+        if one["off"] > worst["off"]:
+            worst = one
+    if worst["off"] - found[0]["off"] < MATTERS:
+        return []
+    said: Part = {"key": "card.worst", "off": worst["off"], "count": worst["count"], "source": worst["source"]}
+    said["where"] = worst["where"]
+    return [said]
 
 
 def off_on(rows: list[ErrorRow], scaled: bool) -> Part:
@@ -296,6 +333,7 @@ def off_on(rows: list[ErrorRow], scaled: bool) -> Part:
         "count": count, "source": source, "engine": rows[0]["engine"], "where": served_where(rows),
         "first": [{"key": "card.first", "early": early / count}] if early >= 0 else [],
         "held": [{"key": "card.held", "held": held / count}] if held >= 0 else [],
+        "stands": {"key": "near.more"}, "worst": [], "unseen": [],
     }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from inference_math_planner.answers.commands import commands
 from inference_math_planner.answers.record import Answer, Record, carded, rows_of
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
-from inference_math_planner.answers.verdicts import crowds, scored
+from inference_math_planner.answers.verdicts import crowds, scored, unseen
 
 __all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "may_meet", "plan", "planned", "record_of"]
 
@@ -188,7 +188,7 @@ class Plan:
             goal=goal, traffic=traffic, have=have, gpus=unit.gpus, price=self.case.price or 0.0, tail=quantile or 0.0,
             never=len(self.outside) > 0, own=mode not in ("served", "zero-shot"), scaled=mode == "zero-shot",
             model=unit.model.name, gpu=unit.gpu.name, weights=unit.weights, kind=unit.kind, engine=unit.engine,
-            rows=known_errors(), verdicts=scored(), crowds=crowds(),
+            rows=known_errors(), verdicts=scored(), crowds=crowds(), unseen=unseen(),
         )  # fmt: skip
 
     @cached_property

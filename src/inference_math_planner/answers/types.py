@@ -36,8 +36,9 @@ class About(TypedDict):
     `price`: USD for a GPU and hour, 0 where none is known. `tail`: the quantile of TTFT and of gaps, 0 for means.
     `never`: whether the GPU, the model or a length was never calibrated; `own`: whether coefficients are one's own;
     `scaled`: whether they are operators', of today's engine, and no served points'. `rows`: how far off points were.
-    `verdicts`: how many verdicts said "sure", "likely" or "open" of served pairs were right, of how many; `crowds`: how
-    many served splits gained, by users on a GPU, see `verdicts.crowds`.
+    `verdicts`: how many verdicts said "sure", "likely" or "open" of served pairs were right, of how many, and how many
+    users on a GPU alone tell; `crowds`: how many served splits gained, by users on a GPU, see `verdicts.crowds`;
+    `unseen`: how far off time per token is on points that were kept for a score, see `verdicts.unseen`.
     """
 
     goal: str
@@ -57,6 +58,7 @@ class About(TypedDict):
     rows: list[ErrorRow]
     verdicts: dict[str, list[int]]
     crowds: list[list[float]]
+    unseen: float
 
 
 class Card(TypedDict):

@@ -182,6 +182,17 @@ def test_a_simulated_engine_collapses_there_too():
     assert played(chats, round(0.6 * border), [2e5]).tiers.found.sum() > 0.2
 
 
+@pytest.mark.parametrize("answer", [50, 400, 1500])
+def test_some_hits_are_left_at_the_collapse_and_before_it_they_fall_in_a_slope(answer):
+    """Users and lengths scatter, and decodes take most of the time here: a lost hit slows nobody down (E09)."""
+    chats = Turns(turns=12, first=500, message=200, answer=answer, think=30.0)
+    border, ceiling = collapse(chats, 2e5), chats.sessions(0).of(1).ceiling
+    shares = [played(chats, round(part * border), [2e5]).tiers.found.sum() / ceiling for part in (0.4, 0.6, 1.0)]
+    assert 0.5 < shares[0] < 0.98
+    assert 0.3 < shares[1] < 0.65
+    assert 0 <= shares[2] < 0.07
+
+
 def test_sessions_that_grow_count_by_their_mean_over_turns():
     """Were long sessions held in proportion to their size, the engine would find nothing from a sixth fewer on."""
     chats, hbm = Turns(turns=15, first=1600, message=1743, answer=400, think=30.0), 1.7e6

@@ -27,9 +27,9 @@ def cost(ranks):
     return StepCost(t_w=PARTS["t_w"], prompt=PARTS["ttft_1"] / ranks, delta_h=PARTS["delta_h"] / ranks)
 
 
-def closed(ranks, every, B=16, requests=20_000, **more):
+def closed(ranks, every, B=16, requests=20_000, n_out=N_OUT, **more):
     return simulate.closed_loop(
-        Workload(50, N_OUT, lengths="geometric"), cost(ranks), concurrency=B * ranks, requests=requests, warmup=1000,
+        Workload(50, n_out, lengths="geometric"), cost(ranks), concurrency=B * ranks, requests=requests, warmup=1000,
         scheduler=Chunked(PLENTY, habits=Habits(every=every), ranks=ranks), seed=1, **more,
     )  # fmt: skip
 
@@ -72,6 +72,18 @@ def test_gaps_of_the_law_are_those_of_the_simulator(ranks, every):
             assert run.gaps.quantile(level) == pytest.approx(law.quantile(level), rel=0.03)
     let_in = later_laws.let_in_share(every=every, n_out=N_OUT)
     assert clean == pytest.approx(later_laws.clean_gaps(B=16, ranks=ranks, n_out=N_OUT, let_in=let_in), abs=1e-6)
+
+
+def test_a_cadence_about_as_long_as_an_answer_halves_the_mean_gap():
+    """With answers of ten tokens and N = 8 a gap meets half as many prompts (E01)."""
+    often, seldom = (closed(1, every, n_out=10).gaps.mean for every in (1, 8))
+    met = [15 * (1 - 1 / 10) ** every / (10 - 1) for every in (1, 8)]  # a place lasts a round with (1 - 1/N_out)^N
+    assert met[1] / met[0] == pytest.approx(0.48, abs=0.005)
+    for gap, every, prompts in zip((often, seldom), (1, 8), met, strict=True):
+        said = later_laws.prompts_beside_gap(B=16, n_out=10, let_in=later_laws.let_in_share(every=every, n_out=10))
+        assert said == pytest.approx(prompts)
+        assert gap == pytest.approx(PARTS["t_w"] + PARTS["ttft_1"] * prompts, rel=0.04)
+    assert seldom / often == pytest.approx(0.5, abs=0.06)
 
 
 def test_decodes_that_make_room_for_prompts_shorten_the_step_that_lets_them_in():
