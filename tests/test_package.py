@@ -13,6 +13,7 @@ from pathlib import Path
 import pybtex.database
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import inference_math
 from inference_math import evidence
@@ -72,6 +73,15 @@ def test_the_core_needs_six_others_and_each_distribution_those_below_it(wheels):
     assert {"inference-math", "inference-math-planner", "inference-math-bench"} < needs["inference_math_book"]
     assert "inference-math = inference_math_planner.cli:main" in commands["inference_math_planner"]
     assert "measure = inference_math_bench.measure.__main__" in commands["inference_math_bench"]
+
+
+@pytest.mark.parametrize("folder", DISTRIBUTIONS.values())
+def test_binder_takes_a_python_that_the_distribution_runs_on(root, folder):
+    """Beside a folder `.binder` repo2docker reads no pyproject.toml, and takes an older Python of its own."""
+    name, _, version = (root / ".binder" / "runtime.txt").read_text(encoding="utf-8").strip().partition("-")
+    assert name == "python"
+    project = tomllib.loads((root / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert version in SpecifierSet(project["requires-python"])
 
 
 def run_installed(installed: Path, code: str) -> str:
