@@ -92,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] in BENCH and not entry_points(group=GROUP, name=given[0]):
-        print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
+        needed = "inference-math-bench, in a checkout: pip install ./src/inference_math_bench"
+        print(f"error: {given[0]} needs {needed}", file=sys.stderr)
         return 2
     options, strange = parser(given[0] if given else "", RUNS).parse_known_args(given)
     options.noted = []

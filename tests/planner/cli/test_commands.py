@@ -460,7 +460,8 @@ def test_a_plan_says_how_sure_the_gain_of_each_tier_is(capsys):
 
 def test_a_command_of_another_distribution_says_what_it_needs(monkeypatch, capsys):
     monkeypatch.setattr("inference_math_planner.cli.commands.entry_points", lambda **_: ())
-    assert "lab needs inference-math-bench: pip install inference-math-bench" in said(capsys, "lab", status=2).err
+    needed = "lab needs inference-math-bench, in a checkout: pip install ./src/inference_math_bench"
+    assert needed in said(capsys, "lab", status=2).err
 
 
 @pytest.mark.parametrize("option", ["--model mine.json", "--calibration mine.toml"])
