@@ -228,8 +228,9 @@
   const pricesOf = (given) => {
     const prices = Number(given.price) > 0 ? { [given.gpu]: Number(given.price) } : {};
     for (const one of given.prices.split(/[\s,;]+/).filter(Boolean)) {
-      const [name, price] = one.toLowerCase().split("=");
-      if (!data.gpus[name] || !(Number(price) > 0)) refuse("prices", `must be like b200=5, with a GPU of the list, not ${one}`, [{ prices: "" }]);
+      const [said, price] = one.split("=");
+      const [name, another] = math.cards(said, Object.keys(data.gpus));
+      if (!name || another || !(Number(price) > 0)) refuse("prices", `must be like b200=5, with a GPU of the list, not ${one}`, [{ prices: "" }]);
       prices[name] = Number(price);
     }
     return prices;

@@ -283,7 +283,7 @@ def test_pictures_show_the_plan(page):
 
 
 def test_a_token_costs_what_the_package_says_at_your_prices(page):
-    set_to(page, prices="b200=5, h200-sxm=3.2")
+    set_to(page, prices="b200=5, H200=3.2")
     found = planned(DEFAULT)
     expected = across(found, prices={"b200": 5, "h200-sxm": 3.2})
     rows = rows_of(page, "gpus")
@@ -367,6 +367,7 @@ def test_examples_are_links_that_fill_the_form(page):
         ({"stored": "120"}, "prompt (%) must be"),
         ({"prices": "b200=free"}, "Prices of other GPUs must be like b200=5, with a GPU of the list, not b200=free"),
         ({"prices": "b300x=5"}, "not b300x=5"),
+        ({"prices": "h100=5"}, "not h100=5"),
         ({"prompt": "140000"}, "a request of 140,170 tokens is longer than the 131,072 that llama-3-70b was made for"),
         ({"imbalance": "1.5"}, "must be left empty: llama-3-70b has no routed experts"),
         (

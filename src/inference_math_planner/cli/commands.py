@@ -213,12 +213,12 @@ def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[
 
 def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
     """Return what other GPUs do, named as GPU or GPU=USD."""
-    asked = [one.partition("=") for one in named]
+    asked = [(_gpu(name), sign, price) for name, sign, price in (one.partition("=") for one in named)]
     try:
-        prices = {name: as_number("--gpus", float(price), ANY_POSITIVE) for name, sign, price in asked if sign}
+        prices = {gpu.name: as_number("--gpus", float(price), ANY_POSITIVE) for gpu, sign, price in asked if sign}
     except ValueError:
         raise ValueError(f"--gpus must be names, or GPU=USD, for example b200=5, not {' '.join(named)!r:.80}") from None
-    return across(found, [_gpu(name) for name, _, _ in asked] or None, prices)
+    return across(found, [gpu for gpu, _, _ in asked] or None, prices)
 
 
 def _put_sessions(options: argparse.Namespace) -> None:
@@ -645,10 +645,11 @@ def _gpu(name: str) -> Gpu:
     if name.endswith(".toml"):
         return Gpu.from_toml(name)
     try:
-        return catalogue.gpu(name.lower())
+        return catalogue.gpu(name)
     except ValueError as error:
-        rates = "bf16_flops, hbm_bw, hbm_bytes, link_bw and pcie_bw"
-        raise ValueError(f"{error}; of any other GPU a file with its {rates} does: --gpu mine.toml") from None
+        *rest, last = Gpu.required()
+        told = f"of any other GPU a file with its {', '.join(rest)} and {last} does: --gpu mine.toml"
+        raise ValueError(f"{error}; {told}") from None
 
 
 RUNS = {

@@ -123,11 +123,11 @@ def test_a_plan_of_recorded_requests(tmp_path, capsys):
 
 
 def test_other_gpus_are_compared_at_their_prices(capsys):
-    asked = [*ASKED, *split("--price 2.5 --gpus b200=5 l40s")]
+    asked = [*ASKED, *split("--price 2.5 --gpus b200=5 l40s H200=30")]
     rows = told(capsys, *asked)["gpus"]
-    assert [row["gpu"] for row in rows] == ["b200", "h100-sxm", "l40s"]
+    assert [row["gpu"] for row in rows] == ["b200", "h100-sxm", "h200-sxm", "l40s"]
     assert rows[0]["usd_per_million"] < rows[1]["usd_per_million"]
-    assert rows[2]["price"] is None
+    assert [row["price"] for row in rows] == [5, 2.5, 30, None]
     assert "The same on other GPUs, at full load:" in said(capsys, *asked).out
 
 
@@ -168,6 +168,7 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
     [
         (ASKED, "--model llama-9", "--model must be one of"),
         (ASKED, "--gpu H100", "--gpu must be one of h100-sxm"),
+        (ASKED, "--gpus h100=3", "--gpu must be one of h100-sxm"),
         (FREE, "--ttft 1 --tpot 0.04 --engine vlm", "--engine must be one of vllm"),
         ([*STORE, *SESSIONS], "--tiers ssd=9", "--tiers must be one of hbm, dram"),
         (ASKED, "--lengths azure-code", "--prompt and --output must be left out"),
@@ -212,6 +213,15 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
 )
 def test_bad_input_is_exit_status_2_by_the_option_s_name(command, more, words, capsys):
     assert f"error: {words}" in said(capsys, *command, *more.split(), status=2).err
+
+
+def test_a_file_of_what_an_error_names_is_a_gpu(tmp_path, capsys):
+    error = said(capsys, *ASKED, "--gpu", "mine", status=2).err
+    (names,) = re.findall(r"of any other GPU a file with its ([\w, ]+) does: --gpu mine\.toml$", error.strip())
+    of = {name: "'mine'" if name == "name" else "1e15" for name in re.split(", | and ", names)}
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join(f"{name} = {value}" for name, value in of.items()))
+    assert "from each unit of 2 MINE GPUs" in said(capsys, *ASKED, "--gpu", str(path), "--weights", "bf16").out
 
 
 def test_an_error_does_not_repeat_a_long_input(capsys):
