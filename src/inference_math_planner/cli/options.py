@@ -126,7 +126,8 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     top = _Parser(
         prog="inference-math",
         description=DESCRIPTION,
-        epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 141 where the reader has enough",
+        epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 130 after Ctrl-C; 141 where the reader "
+        "has enough",
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(required=True, metavar="command")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -298,6 +300,69 @@ def test_who_reads_no_further_gets_no_error():
         assert command.wait() == 141
 
 
+@pytest.mark.parametrize("option", ["--report", "--commands"])
+def test_where_a_plan_goes_is_looked_at_before_it_is_computed(option, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(RUNS, "plan", None)  # so it cannot be
+    there, missing = tmp_path / "plan.md", tmp_path / "no" / "plan.md"
+    words = f"error: {option} {missing} cannot be written: there is no folder {missing.parent}\n"
+    assert said(capsys, *ASKED, option, str(missing), status=2).err == words
+    monkeypatch.setattr("os.access", lambda *_: False)
+    words = f"error: {option} {there} cannot be written: this user may not write into {tmp_path}\n"
+    assert said(capsys, *ASKED, option, str(there), status=2).err == words
+
+
+# What is called as soon as a process has begun what is to be interrupted; then it never ends by itself.
+BEGUN = "import time\nprint('begun', flush=True)\ntime.sleep(10_000)\n"
+DOORS = {
+    "module": [sys.executable, "-m", "inference_math_planner"],
+    "script": [str(Path(sys.executable).with_name("inference-math"))],
+}
+
+
+def interrupted(called, begun, everybody, **more):
+    """Return the exit status, and what was printed, of a command that gets Ctrl-C when so many processes have begun."""
+    with subprocess.Popen(
+        called, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
+    ) as command:
+        assert [command.stdout.readline() for _ in range(begun)] == begun * ["begun\n"]
+        (os.killpg if everybody else os.kill)(command.pid, signal.SIGINT)
+        return *command.communicate(), command.returncode
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_ctrl_c_ends_it_quietly_while_its_modules_load(door, tmp_path):
+    (tmp_path / "pandas.py").write_text(BEGUN)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    called = [*DOORS[door], *ASKED]
+    assert interrupted(called, 1, True, env={**os.environ, "PYTHONPATH": path}) == ("", "", 130)
+
+
+@pytest.mark.parametrize("everybody", [True, False], ids=["terminal", "kill"])
+def test_ctrl_c_ends_the_processes_that_simulate_fleets_too(everybody):
+    code = f"""if True:
+        import sys
+        from inference_math_planner.cli import main
+        from inference_math_planner.fleets import traffic
+        traffic._standing = lambda *_: exec({BEGUN!r})
+        sys.exit(main(sys.argv[1:]))"""
+    asked = [*ASKED, "--have", "4"]
+    assert interrupted([sys.executable, "-c", code, *asked], min(os.cpu_count(), 3), everybody) == ("", "", 130)
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_ctrl_c_ends_every_command_quietly(command, monkeypatch, capsys):
+    def stopped(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(RUNS, command, stopped)
+    unit = split("--model llama-3-8b --gpu h100-sxm")
+    given = {
+        "plan": ASKED[1:], "benchmark": BENCH[1:], "store": [*STORE[1:], *SESSIONS],
+        "profile": [*unit, *split("--out a b")], "watch": [*unit, "page"], "calibrate": split("--out a b"),
+    }  # fmt: skip
+    assert said(capsys, command, *given[command], status=130) == ("", "")
+
+
 @pytest.mark.parametrize("precious", ["runs.csv", "mine.json", "gpu.toml", "old.toml"])
 def test_a_file_that_is_read_is_not_written_over(precious, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -345,7 +410,8 @@ def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):
     assert link.is_symlink()
     assert real.read_text().startswith("# Plan: ")
     for place in (tmp_path, tmp_path / "no" / "plan.md"):
-        assert "cannot be written" in said(capsys, *ASKED, "--report", str(place), status=2).err
+        words = f"error: --report {place} cannot be written: "
+        assert said(capsys, *ASKED, "--report", str(place), status=2).err.startswith(words)
 
 
 def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
