@@ -468,7 +468,11 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
 def _recorded(options: argparse.Namespace, named: str) -> Trace:
     """Return the requests that `--lengths` names: a mix, or a file, whose lines that are left out are noted."""
     if Path(named).suffix not in traces.KINDS:
-        return mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), options.alpha or 0.0)
+        try:
+            as_one_of("--lengths", named, [*LENGTHS, *MIXES])
+        except ValueError as error:
+            raise ValueError(f"{error}; or a file of recorded ones, {' or '.join(traces.KINDS)}") from None
+        return mix(named, options.alpha or 0.0)
     read = traces.read(named)
     if len(read.problems):
         lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (", …" if len(read.problems) > _LINES else "")

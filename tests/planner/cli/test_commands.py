@@ -176,6 +176,14 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
         (ASKED, "--lengths azure-code", "--prompt and --output must be left out"),
         (["plan", *UNIT, *SENT[4:]], "--lengths geometric", "--prompt and --output must be given"),
         (["plan", *UNIT, *SENT[4:]], "--lengths azure", "--lengths must be one of fixed, geometric, azure-code"),
+        (
+            ["plan", *UNIT, *SENT[4:]],
+            "--lengths runs.json",
+            "--lengths must be one of fixed, geometric, azure-code, azure-conversation, mooncake-conversation, "
+            "mooncake-synthetic, not 'runs.json'; or a file of recorded ones, .jsonl or .csv\n",
+        ),
+        (ASKED, "--memory 0.01", "--memory must be more than 0.0351 on h100-sxm, not 0.01: vllm itself takes 3 GB\n"),
+        ([*STORE, *SESSIONS], "--think -1", "--think must be a finite number >= 0, not -1"),
         (ASKED, "--tier dram", "--tier and --store need --alpha above 0"),
         (ASKED, "--tier dram --store 9 --alpha 0.5", "--store must be left out where --tier"),
         (ASKED, "--gpus b200=free", "--gpus must be names, or GPU=USD, for example b200=5"),
