@@ -94,7 +94,7 @@ def rows_of(page, table):
 @pytest.mark.parametrize(
     "changes",
     rest_long([
-        {"goal": "have", "have": "6"},
+        {"goal": "have", "have": "6", "price": "3"},
         {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
         {"gpu": "l40s", "tp": "8", "ttft": "2000", "traffic": "4", "units": "3"},
@@ -133,7 +133,9 @@ def test_queues_are_those_of_the_package(page, changes):
         assert table["serves less in the mean by"][at] == f"{each.loss:.0%}"
         assert table["keeps the promise in this share of draws"][at] == f"{each.kept:.0%}"
     if float(given["price"]) > 0:
-        assert digits(one.usd_per_million) in page.locator("#card-cost").inner_text()
+        cost = page.locator("#card-cost").inner_text()
+        assert digits(one.usd_per_million) in cost
+        assert ("an example: set your own" in cost) == (given["price"] == DEFAULT["price"])
     lines = page.locator("#planner-starts pre").evaluate_all("all => all.map(p => p.textContent)")
     assert lines == [line for _, line in one.commands]
     assert ("capacity" if owned else "fleet") in page.evaluate("window.inferenceMathPlanner.asPython()")
