@@ -13,6 +13,7 @@ from pathlib import Path
 import pybtex.database
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import inference_math
 from inference_math import evidence
@@ -67,11 +68,39 @@ def test_the_core_needs_six_others_and_each_distribution_those_below_it(wheels):
         needs[name] = set(re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", told["METADATA"], re.M))
         commands[name] = told.get("entry_points.txt", "")
     assert needs["inference_math"] == {"numpy", "pandas", "scipy", "sympy", "tomli-w", "tqdm"}
-    assert needs["inference_math_planner"] == {"inference-math", "msgspec", "numpy", "pandas", "scipy", "sympy", "tqdm"}
+    own = {"inference-math", "msgspec", "prometheus-client"}
+    assert needs["inference_math_planner"] == own | needs["inference_math"] - {"tomli-w"}
     assert {"inference-math", "inference-math-planner"} < needs["inference_math_bench"]
     assert {"inference-math", "inference-math-planner", "inference-math-bench"} < needs["inference_math_book"]
     assert "inference-math = inference_math_planner.cli:main" in commands["inference_math_planner"]
     assert "measure = inference_math_bench.measure.__main__" in commands["inference_math_bench"]
+
+
+@pytest.mark.parametrize("folder", DISTRIBUTIONS.values())
+def test_binder_takes_a_python_that_the_distribution_runs_on(root, folder):
+    """Beside a folder `.binder` repo2docker reads no pyproject.toml, and takes an older Python of its own."""
+    name, _, version = (root / ".binder" / "runtime.txt").read_text(encoding="utf-8").strip().partition("-")
+    assert name == "python"
+    project = tomllib.loads((root / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert version in SpecifierSet(project["requires-python"])
+
+
+OWN = re.compile(r"(?<![\w./-])inference[-_]math(?:[-_](?:planner|bench|book))?(?= *(?:[\[\s\"'`.,;]|$))")
+PATH = re.compile(r"(?<![\w/.])(\.(?:/\w+)*)(?:\[([\w,]+)\])?(?=[\s\"'`]|$)")
+TEXTS = ("README.md", "CONTRIBUTING.md", "data/README.md", "book/**/*.md", "src/**/*.py", "src/**/*.md")
+
+
+def test_what_is_told_to_be_installed_is_to_be_had(root):
+    """None of our distributions is on an index: each is named by its folder, with an extra that it has."""
+    named = 0
+    for path in (path for pattern in TEXTS for path in root.glob(pattern)):
+        for line in re.findall(r"pip install\s+([^`\n]+)", path.read_text(encoding="utf-8")):
+            assert not OWN.search(line), f"{path}: {line}"
+            for folder, extras in PATH.findall(line):
+                project = tomllib.loads((root / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+                assert {*filter(None, extras.split(","))} <= {*project.get("optional-dependencies", ())}, line
+                named += 1
+    assert named >= 10  # else the pattern finds nothing any more
 
 
 def run_installed(installed: Path, code: str) -> str:

@@ -46,9 +46,13 @@
     if (data.models[state().model]) {
       at("kv").value = untold(state()).kv;
       at("kv").labels[0].setAttribute("data-held", whyKv(state()));
+      at("weights").labels[0].setAttribute("data-held", at("weights").value === wanted ? "" : `As ${state().model} is stored, not in ${wanted.toUpperCase()}`);
     }
     form.querySelectorAll("input[type=range]").forEach(place);
   };
+  // A reader's precision stays when the model changes, unless the checkpoint has no more bits: it is served as stored.
+  let wanted = "";
+  let served = ""; // the model that the other fields are for
   // A KV cache has the precision that the checkpoint or the engine has untold, until somebody chooses another.
   let chosen = false;
   const choose = () => { const given = state(); chosen = !data.models[given.model] || given.kv !== usualKv(given); };
@@ -62,6 +66,8 @@
     const strange = NAMES.filter((name) => name in values && !has(at(name), String(values[name])));
     for (const name of NAMES) at(name).value = name in values && !strange.includes(name) ? values[name] : known[name];
     carried = Object.fromEntries(Object.entries(values).filter(([name]) => name in known && !NAMES.includes(name)));
+    wanted = at("weights").value;
+    served = state().model;
     chosen = false;
     if ("kv" in values && !strange.includes("kv")) choose();
     follow();
@@ -228,8 +234,9 @@
   const pricesOf = (given) => {
     const prices = Number(given.price) > 0 ? { [given.gpu]: Number(given.price) } : {};
     for (const one of given.prices.split(/[\s,;]+/).filter(Boolean)) {
-      const [name, price] = one.toLowerCase().split("=");
-      if (!data.gpus[name] || !(Number(price) > 0)) refuse("prices", `must be like b200=5, with a GPU of the list, not ${one}`, [{ prices: "" }]);
+      const [said, price] = one.split("=");
+      const [name, another] = math.cards(said, Object.keys(data.gpus));
+      if (!name || another || !(Number(price) > 0)) refuse("prices", `must be like b200=5, with a GPU of the list, not ${one}`, [{ prices: "" }]);
       prices[name] = Number(price);
     }
     return prices;
@@ -355,6 +362,8 @@
     const told = named_.filter(([name]) => name !== "goal").map(([name, value]) => shown(name, value)).join(", ");
     const button = share.button(`${told[0].toUpperCase()}${told.slice(1)}`, () => {
       for (const [name, value] of Object.entries(change)) at(name).value = value;
+      if ("weights" in change) wanted = change.weights;
+      if ("model" in change) serve(change.model);
       follow();
       const field = at(named_[0][0]);
       (field.closest("details") ?? {}).open = true;
@@ -372,19 +381,21 @@
     if (error?.field) at(error.field)?.setAttribute("aria-invalid", "true");
   };
 
-  // A model is served as its checkpoint is stored, as on the command line. What was another model's alone goes with it.
+  // What was another model's alone goes with it.
   const OF_A_MODEL = ["tp", "dp", "experts", "pp", "prefill", "drafts", "accepted", "imbalance", "front"];
-  const asStored = (name) => {
-    const stored = data.models[math.meant(name, MODELS)]?.stored;
-    if (!stored) return;
-    at("weights").value = stored;
+  const serve = (model) => {
+    if (!data.models[model] || model === served) return;
+    served = model;
+    const { stored } = data.models[model];
+    at("weights").value = BITS[stored] <= BITS[wanted] ? stored : wanted;
     for (const one of OF_A_MODEL) at(one).value = known[one];
   };
   const listen = (answer) => {
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", ({ target }) => {
       if (target.type === "range") slid(target);
-      if (target.name === "model") asStored(target.value);
+      if (target.name === "model") serve(state().model);
+      if (target.name === "weights") wanted = target.value;
       if (target.name === "kv") choose();
       follow();
       answer();

@@ -55,10 +55,12 @@
 
   const outsideOf = (given, solved, first) => math.outside(calibration(given).scope, inputs(given, Math.max(solved.settings[first].batch, 1)));
   const tooLong = (given, asked) => math.too_long(given.model, data.models[given.model].context, math.longest_request(asked.work));
+  // Whether a price is the page's own, which is nobody's.
+  const exemplary = ({ price }) => price === page.known.price;
   // Of what an answer is a card; see `answers.card`.
   const about = ({ given, asked, solved, first }, goal) => ({
     goal, traffic: goal === "gpus" ? Number(given.traffic) : 0, have: goal === "rate" ? Number(given.have) : 0,
-    gpus: asked.unit.gpus, price: asked.price, tail: goal === "unit" ? asked.quantile : 0,
+    gpus: asked.unit.gpus, price: asked.price, example: exemplary(given), tail: goal === "unit" ? asked.quantile : 0,
     never: outsideOf(given, solved, first).length + tooLong(given, asked).length > 0,
     verdicts: data.verdicts, crowds: data.crowds, unseen: data.unseen, own: false, scaled: calibration(given).mode === "operators", rows: errors, kind: data.models[given.model].kind,
     model: data.models[given.model].like, gpu: given.gpu, weights: given.weights, engine: given.engine,
@@ -498,7 +500,7 @@
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
-    return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour; ` : ""}${asked_.gpus} GPUs a unit`, `**${lines("planner-said")}** ${[lines("planner-headline"), lines("card-cost"), lines("card-sure"), lines("card-evidence")].filter(Boolean).join(" ")}`, lines("planner-how"), `${lines("planner-verdict")} ${lines("planner-runner")}`, lines("planner-settings"),
+    return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour${exemplary(given) ? ", an example" : ""}; ` : ""}${asked_.gpus} GPUs a unit`, `**${lines("planner-said")}** ${[lines("planner-headline"), lines("card-cost"), lines("card-sure"), lines("card-evidence")].filter(Boolean).join(" ")}`, lines("planner-how"), `${lines("planner-verdict")} ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
       ...sections.map((one) => [`## ${one.querySelector("h2").textContent}`, one.querySelector("p").textContent, rows(tableOf(one))].filter(Boolean).join("\n\n")), "## All numbers", rows(answers), ...started,
       `Made with the planner of Inference Math: ${share.link("plan", linked())}`].filter(Boolean).join("\n\n") + "\n";

@@ -94,7 +94,7 @@ def rows_of(page, table):
 @pytest.mark.parametrize(
     "changes",
     rest_long([
-        {"goal": "have", "have": "6"},
+        {"goal": "have", "have": "6", "price": "3"},
         {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
         {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
         {"gpu": "l40s", "tp": "8", "ttft": "2000", "traffic": "4", "units": "3"},
@@ -133,7 +133,9 @@ def test_queues_are_those_of_the_package(page, changes):
         assert table["serves less in the mean by"][at] == f"{each.loss:.0%}"
         assert table["keeps the promise in this share of draws"][at] == f"{each.kept:.0%}"
     if float(given["price"]) > 0:
-        assert digits(one.usd_per_million) in page.locator("#card-cost").inner_text()
+        cost = page.locator("#card-cost").inner_text()
+        assert digits(one.usd_per_million) in cost
+        assert ("an example: set your own" in cost) == (given["price"] == DEFAULT["price"])
     lines = page.locator("#planner-starts pre").evaluate_all("all => all.map(p => p.textContent)")
     assert lines == [line for _, line in one.commands]
     assert ("capacity" if owned else "fleet") in page.evaluate("window.inferenceMathPlanner.asPython()")
@@ -283,7 +285,7 @@ def test_pictures_show_the_plan(page):
 
 
 def test_a_token_costs_what_the_package_says_at_your_prices(page):
-    set_to(page, prices="b200=5, h200-sxm=3.2")
+    set_to(page, prices="b200=5, H200=3.2")
     found = planned(DEFAULT)
     expected = across(found, prices={"b200": 5, "h200-sxm": 3.2})
     rows = rows_of(page, "gpus")
@@ -367,6 +369,7 @@ def test_examples_are_links_that_fill_the_form(page):
         ({"stored": "120"}, "prompt (%) must be"),
         ({"prices": "b200=free"}, "Prices of other GPUs must be like b200=5, with a GPU of the list, not b200=free"),
         ({"prices": "b300x=5"}, "not b300x=5"),
+        ({"prices": "h100=5"}, "not h100=5"),
         ({"prompt": "140000"}, "a request of 140,170 tokens is longer than the 131,072 that llama-3-70b was made for"),
         ({"imbalance": "1.5"}, "must be left empty: llama-3-70b has no routed experts"),
         (

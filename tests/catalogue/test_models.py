@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_math.catalogue import MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
+from inference_math.catalogue import GPUS, MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
 from inference_math.catalogue.precisions import as_kv_precision
 
 # Trimmed files: of each family a model that the catalogue has, then three that it has not.
@@ -104,8 +105,10 @@ def test_models_that_make_no_sense_are_refused() -> None:
 def test_unknown_names_are_refused_with_those_that_would_do() -> None:
     with pytest.raises(ValueError, match=r"model must be one of .*, not 'llama-3-7b'; did you mean 'llama-3-"):
         model("llama-3-7b")
-    with pytest.raises(ValueError, match=r"gpu must be one of h100-sxm, .*, not 'h100'"):
-        gpu("h100")
+    with pytest.raises(ValueError, match=r"gpu must be one of h100-sxm, .*, not 'zzz'$"):
+        gpu("zzz")
+    with pytest.raises(TypeError, match="gpu must be a name, not 100"):
+        gpu(100)  # type: ignore[arg-type]
     with pytest.raises(KeyError, match=r"'gpt-5' is none of the models: llama-2-70b"):
         MODELS["gpt-5"]
 
@@ -243,6 +246,29 @@ def test_a_configuration_is_refused_by_file_and_field(config: Any, message: str,
 
 
 # --- GPUs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "card"),
+    [("h200", "h200-sxm"), ("a100", "a100-80gb"), ("NVIDIA H200 SXM", "h200-sxm"), *((name, name) for name in GPUS)],
+)
+def test_a_chip_with_one_card_is_that_card(said: str, card: str) -> None:
+    assert gpu(said).name == card
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("h100", "h100-sxm h100-pcie h100-nvl"), ("h200-nvl", "h200-sxm"), ("a100-40gb", "a100-80gb"),
+        ("h200sxm", "h200-sxm"), ("l40", "l40s"), ("mi300", "mi300x"), ("h2", ""), ("h2000", ""), ("a10", ""),
+        ("rtx", ""), ("rtx-4090", ""), ("h800", ""), ("sxm", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_another_chip_is_never_proposed(said: str, asked: str) -> None:
+    """An H20 computes a seventh of an H200: letters that are alike are not enough."""
+    told = f"; did you mean {' or '.join(map(repr, asked.split()))}?" if asked else ""
+    with pytest.raises(ValueError, match=re.escape(f"mi355x, not {said!r}{told}") + "$"):
+        gpu(said)
 
 
 def toml(values: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["parsed_file", "strict", "unique", "write"]
+__all__ = ["parsed_file", "strict", "unique", "writable", "write"]
 
 LARGEST = 10_000_000  # bytes: a hundred times any configuration
 
@@ -32,13 +32,21 @@ def strict(text: str) -> object:
     return json.loads(text, object_pairs_hook=unique)
 
 
-def write(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all; through a link, its target; never over what is no plain file."""
+def writable(path: str | Path) -> Path:
+    """Return the file that is written under a path; a ValueError says where none can be."""
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"{path} cannot be written: it is no plain file")
     if not target.parent.is_dir():
         raise ValueError(f"{path} cannot be written: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written: this user may not write into {target.parent}")
+    return target
+
+
+def write(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all; through a link, its target; never over what is no plain file."""
+    target = writable(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

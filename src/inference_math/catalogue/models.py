@@ -7,6 +7,7 @@ Everything is in SI units: bytes (1 GB = 1e9), bytes per second, dense FLOP/s wi
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
@@ -18,7 +19,7 @@ import pandas as pd
 
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.files import parsed_file
-from inference_math.catalogue.naming import meant, near
+from inference_math.catalogue.naming import cards, meant, near, plain_name
 from inference_math.catalogue.precisions import FOUR_BITS, PRECISIONS, as_precision, bytes_per_value
 from inference_math.evidence import data_dir, load
 from inference_math.evidence.checks import Interval, as_numbers, as_one_of
@@ -80,12 +81,17 @@ class Gpu:
         try:
             for key in table:
                 as_one_of("key", key, [field.name for field in fields(cls)])
-            missing = [f.name for f in fields(cls) if f.default is MISSING and f.name not in table]
+            missing = [name for name in cls.required() if name not in table]
             if missing:
                 raise ValueError(f"missing: {', '.join(missing)}")
             return cls(**table)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
+
+    @classmethod
+    def required(cls) -> list[str]:
+        """Return the names of the fields that a file of a GPU must have."""
+        return [field.name for field in fields(cls) if field.default is MISSING]
 
     @property
     def maker(self) -> str:
@@ -207,9 +213,8 @@ def model(name: str) -> Model:
         return MODELS[name]
     found = meant(name, names())
     if not found:
-        close = near(name, names(), 3)
-        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise ValueError(f"model must be one of {len(names())} names, such as llama-3-70b, not {name!r:.80}{hint}")
+        asked = _did_you_mean(near(name, names(), 3))
+        raise ValueError(f"model must be one of {len(names())} names, such as llama-3-70b, not {name!r:.80}{asked}")
     return MODELS[found] if found in MODELS else _made(found)
 
 
@@ -224,5 +229,28 @@ def _made(name: str) -> Model:
 
 
 def gpu(name: str) -> Gpu:
-    """Return a GPU of `data/gpus.csv`; an unknown name raises ValueError with those that would do."""
-    return GPUS[as_one_of("gpu", name, GPUS)]
+    """Return a GPU of `data/gpus.csv` by its name, or by that of its chip where only one card here has it.
+
+    Any other name raises ValueError with all that would do, and asks whether one of the same letters and number is
+    meant: h20 is no H200.
+
+    >>> gpu("H200").name
+    'h200-sxm'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"gpu must be a name, not {name!r:.80}")
+    found = cards(name, list(GPUS))
+    if len(found) != 1:
+        asked = _did_you_mean([one for one in GPUS if _chip(one) == _chip(plain_name(name))])
+        raise ValueError(f"gpu must be one of {', '.join(GPUS)}, not {name!r:.80}{asked}")
+    return GPUS[found[0]]
+
+
+def _chip(name: str) -> str:
+    """Return a GPU's name up to the end of its first number: h100 of h100-sxm, l40 of l40s."""
+    found = re.match(r"\D*\d+", name)
+    return found[0] if found else name
+
+
+def _did_you_mean(close: list[str]) -> str:
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""

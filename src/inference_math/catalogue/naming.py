@@ -1,8 +1,8 @@
-"""What somebody means who types a model's name; the planner's page runs this, too."""
+"""What somebody means who types a name, a model's or a GPU's; the planner's page runs this, too."""
 
 from __future__ import annotations
 
-__all__ = ["meant", "near", "plain_name"]
+__all__ = ["cards", "meant", "near", "plain_name"]
 
 # What a repository's name has beside that of the model: who tuned it for what, when, and in which precision it is.
 BESIDE = [
@@ -29,6 +29,18 @@ def meant(said: str, names: list[str]) -> str:
     """Return which of the names is meant, or "" if none is."""
     plain = plain_name(said)
     return plain if plain in names else ""
+
+
+def cards(said: str, names: list[str]) -> list[str]:
+    """Return the GPUs that are meant: the one of that name, or those of the chip that it names.
+
+    >>> cards("NVIDIA H200", ["h200-sxm", "h20"])
+    ['h200-sxm']
+    """
+    plain = plain_name(said)
+    if plain in names:
+        return [plain]
+    return [name for name in names if name.startswith(plain + "-") and not plain.isalpha()]
 
 
 def near(said: str, names: list[str], most: int) -> list[str]:

@@ -619,8 +619,14 @@ def _refuse_small(unit: Unit) -> None:
             f"memory must be named for {unit.engine} with dp {dp} on {gpu.name}: by itself it leaves nothing for "
             "weights, but keeps all for the largest CUDA graph of its groups"
         )
+    if each <= 0:
+        own = unit.numbers["workspace"]
+        raise ValueError(
+            f"memory must be more than {digits(own / (gpu.driver_bytes or gpu.hbm_bytes))} on {gpu.name}, not "
+            f"{memory:g}: {unit.engine} itself takes {digits(own / 1e9)} GB"
+        )
     if needed >= room:
-        least = -(-model.loaded_bytes(weights) // each) if each > 0 else float("inf")
+        least = -(-model.loaded_bytes(weights) // each)
         # Of the sizes that exist: those that divide the heads.
         least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
         raise ValueError(

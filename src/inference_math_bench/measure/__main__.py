@@ -76,7 +76,8 @@ def _run(options: argparse.Namespace) -> None:
     try:
         import torch
     except ImportError:
-        raise ValueError('measuring needs PyTorch: pip install "inference-math-bench[measure]"') from None
+        needed = 'PyTorch, in a checkout: pip install "./src/inference_math_bench[measure]"'
+        raise ValueError(f"measuring needs {needed}") from None
     from inference_math_bench.measure.bench import Bench
     from inference_math_bench.measure.decoder import Decoder, Kernels
     from inference_math_bench.measure.device import Cuda, Host

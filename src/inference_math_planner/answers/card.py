@@ -343,7 +343,8 @@ def priced(asked: Asked, best: Sized, about: About) -> list[Part]:
     said: list[Part] = []
     if about["price"] > 0:
         rate = best["rate"][0] * asked["work"]["n_out"]
-        said.append({"key": "card.usd", "usd": usd_per_million(gpus, about["price"], rate), "price": about["price"]})
+        usd = usd_per_million(gpus, about["price"], rate)
+        said.append({"key": "card.usd", "usd": usd, "price": about["price"], "example": about["example"]})
     if asked["watts"] > 0:
         said.append({"key": "card.power", "kw": gpus * asked["watts"] / 1000})
     return said

@@ -185,10 +185,10 @@ class Plan:
         unit, mode = self.case.unit, self.case.unit.calibration.mode
         quantile = self.case.sla.quantile if goal == "unit" else None
         return About(
-            goal=goal, traffic=traffic, have=have, gpus=unit.gpus, price=self.case.price or 0.0, tail=quantile or 0.0,
-            never=len(self.outside) > 0, own=mode not in ("served", "zero-shot"), scaled=mode == "zero-shot",
-            model=unit.model.name, gpu=unit.gpu.name, weights=unit.weights, kind=unit.kind, engine=unit.engine,
-            rows=known_errors(), verdicts=scored(), crowds=crowds(), unseen=unseen(),
+            goal=goal, traffic=traffic, have=have, gpus=unit.gpus, price=self.case.price or 0.0, example=False,
+            tail=quantile or 0.0, never=len(self.outside) > 0, own=mode not in ("served", "zero-shot"),
+            scaled=mode == "zero-shot", model=unit.model.name, gpu=unit.gpu.name, weights=unit.weights, kind=unit.kind,
+            engine=unit.engine, rows=known_errors(), verdicts=scored(), crowds=crowds(), unseen=unseen(),
         )  # fmt: skip
 
     @cached_property

@@ -33,7 +33,8 @@ class About(TypedDict):
     """Of what an answer is a card; see `card.card_of`.
 
     `goal`: "gpus" for the requests/s of `traffic`, "rate" of the GPUs that there are (`have`), or one "unit" of `gpus`.
-    `price`: USD for a GPU and hour, 0 where none is known. `tail`: the quantile of TTFT and of gaps, 0 for means.
+    `price`: USD for a GPU and hour, 0 where none is known; `example`: whether nobody chose it.
+    `tail`: the quantile of TTFT and of gaps, 0 for means.
     `never`: whether the GPU, the model or a length was never calibrated; `own`: whether coefficients are one's own;
     `scaled`: whether they are operators', of today's engine, and no served points'. `rows`: how far off points were.
     `verdicts`: how many verdicts said "sure", "likely" or "open" of served pairs were right, of how many, and how many
@@ -46,6 +47,7 @@ class About(TypedDict):
     have: float
     gpus: float
     price: float
+    example: bool
     tail: float
     never: bool
     own: bool

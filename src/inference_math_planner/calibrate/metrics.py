@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from prometheus_client.parser import text_string_to_metric_families
 
 from inference_math.catalogue.engines import engines
 from inference_math.evidence.checks import ANY_POSITIVE, as_number
@@ -172,8 +173,6 @@ def window(page: str | Path, earlier: str | Path | None = None, seconds: float |
     ------
     FileNotFoundError
         For a path that is no file.
-    ImportError
-        Without prometheus-client, which reads the format.
     ValueError
         For a page of no known engine, without what is needed, or of an engine that was started anew in between; for
         fewer requests than tell a mean, and where seconds are needed.
@@ -278,13 +277,9 @@ def _samples(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
         raise FileNotFoundError(2, "no such file", str(path))
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes; accepted are at most {_LARGEST:,}")
-    try:
-        from prometheus_client.parser import text_string_to_metric_families as families
-    except ImportError:
-        raise ImportError("pages of metrics need prometheus-client: pip install inference-math[watch]") from None
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     try:
-        for family in families(path.read_text(encoding="utf-8")):
+        for family in text_string_to_metric_families(path.read_text(encoding="utf-8")):
             for one in family.samples:
                 found.setdefault(one.name, []).append((one.labels, float(one.value)))
     except (ValueError, KeyError, IndexError) as error:

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from inference_math_planner.cli.commands import main
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status.
+
+    0, 2 for bad input; 1 where no architecture meets the SLA, or an engine is not as predicted; 130 after Ctrl-C.
+    """
+    try:
+        from inference_math_planner.cli.commands import main as run  # seconds, in which somebody may press it, too
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return 130

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model
-from inference_math.catalogue.files import write
+from inference_math.catalogue.files import writable, write
 from inference_math.catalogue.links import Link, joined, link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
@@ -76,29 +76,30 @@ _IDLE: dict[tuple[str, ...], dict[str, object]] = {
 _SMALL = "tp must be at least"  # begins an error of too few GPUs for the weights
 _MENDED = (_SMALL, "weights must be bf16 on")  # and of a precision that a GPU has not: other set-ups mend these
 _PLACES = ("page", "runs", "table")  # files that are named without an option
+_WRITTEN = ("report", "commands", "out")  # options that name a file to write
 _GB_PER_S = Interval(1e-3, 1e6)  # that a GPU moves
 _MESSAGE = 2000  # characters of an error: whatever is longer repeats the input
 _LINES = 5  # of a trace that are named where they are left out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit status.
-
-    0, 2 for bad input; 1 where no architecture meets the SLA, or an engine is not as predicted.
-    """
+    """Run a command; return the exit status; see `inference_math_planner.cli.main`."""
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the program runs
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal in ASCII gets \xb1 for ±, not an error
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] in BENCH and not entry_points(group=GROUP, name=given[0]):
-        print(f"error: {given[0]} needs inference-math-bench: pip install inference-math-bench", file=sys.stderr)
+        needed = "inference-math-bench, in a checkout: pip install ./src/inference_math_bench"
+        print(f"error: {given[0]} needs {needed}", file=sys.stderr)
         return 2
     options, strange = parser(given[0] if given else "", RUNS).parse_known_args(given)
     options.noted = []
     try:
         if strange:
             raise ValueError(unknown(strange[0], given[0], options.takes))
+        if given[0] in RUNS:
+            _look_where_to_write(options)
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read, head perhaps, has enough; what is left goes nowhere
@@ -111,15 +112,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _look_where_to_write(options: argparse.Namespace) -> None:
+    """Refuse, before anything is computed, where nothing can be written, and a file that is read.
+
+    A measurement cannot be had again.
+    """
+    outs = {name: str(value) for name in _WRITTEN if (value := getattr(options, name, None)) is not None}
+    inputs = [one for name, value in vars(options).items() if name not in outs for one in _texts(value)]
+    inputs += [str(Path(table).with_suffix(".json")) for table in _texts(getattr(options, "table", None))]
+    for name, out in outs.items():
+        try:
+            writable(out)
+        except ValueError as error:
+            raise ValueError(f"--{name} {error}") from None
+        if any(os.path.exists(one) and os.path.exists(out) and os.path.samefile(one, out) for one in inputs):
+            raise ValueError(f"--{name} must not be a file that is read: {out}")
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of an option: none, one, or those of a list."""
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+
+
 def _of_a_file(error: OSError, options: argparse.Namespace) -> str:
     """Return an error of the system by the option that names its file; what is written first goes beside it."""
     at = Path(str(error.filename))
     for name, value in vars(options).items():
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, str):
-                continue
+        for one in _texts(value):
             own = Path(one)
-            beside = name in ("report", "commands", "out") and at.name.startswith(f".{own.name}.")
+            beside = name in _WRITTEN and at.name.startswith(f".{own.name}.")
             if at in (own, own.resolve()) or beside:
                 return f"{one if name in _PLACES else f'--{name} {one}'}: {error.strerror or error}"
     return str(error)
@@ -159,16 +180,13 @@ def _plan(options: argparse.Namespace) -> int:
     for name in long:
         _note(options, f"limits are in seconds; --{name} {getattr(options, name):g} s is long")
     others = None if options.gpus is None else _others(options.gpus, found)
-    inputs = (options.model, options.gpu, options.calibration)
     full = options.full or options.report is not None
     asked: dict[str, Any] = {"short": sized.short, "warnings": options.noted, "runner_up": full}
     asked["ways"] = None if found.feasible else _ways(options, work, mixed, found.case.unit.weights)
     record = as_record(found, many, tried, others, stores=full or options.json, **asked)
     if options.report is not None:
-        _keep_inputs("--report", options.report, *inputs)
         write(options.report, text.as_markdown(record))
     if options.commands is not None and record.feasible:
-        _keep_inputs("--commands", options.commands, *inputs)
         write(options.commands, text.as_script(record))
     print(record.as_json() if options.json else "\n".join(_lines(record, others, options.full)))
     return 0 if record.feasible else 1
@@ -212,12 +230,12 @@ def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[
 
 def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
     """Return what other GPUs do, named as GPU or GPU=USD."""
-    asked = [one.partition("=") for one in named]
+    asked = [(_gpu(name), sign, price) for name, sign, price in (one.partition("=") for one in named)]
     try:
-        prices = {name: as_number("--gpus", float(price), ANY_POSITIVE) for name, sign, price in asked if sign}
+        prices = {gpu.name: as_number("--gpus", float(price), ANY_POSITIVE) for gpu, sign, price in asked if sign}
     except ValueError:
         raise ValueError(f"--gpus must be names, or GPU=USD, for example b200=5, not {' '.join(named)!r:.80}") from None
-    return across(found, [_gpu(name) for name, _, _ in asked] or None, prices)
+    return across(found, [gpu for gpu, _, _ in asked] or None, prices)
 
 
 def _put_sessions(options: argparse.Namespace) -> None:
@@ -450,7 +468,11 @@ def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:
 def _recorded(options: argparse.Namespace, named: str) -> Trace:
     """Return the requests that `--lengths` names: a mix, or a file, whose lines that are left out are noted."""
     if Path(named).suffix not in traces.KINDS:
-        return mix(as_one_of("--lengths", named, [*LENGTHS, *MIXES]), options.alpha or 0.0)
+        try:
+            as_one_of("--lengths", named, [*LENGTHS, *MIXES])
+        except ValueError as error:
+            raise ValueError(f"{error}; or a file of recorded ones, {' or '.join(traces.KINDS)}") from None
+        return mix(named, options.alpha or 0.0)
     read = traces.read(named)
     if len(read.problems):
         lines = ", ".join(map(str, read.problems["line"].head(_LINES))) + (", …" if len(read.problems) > _LINES else "")
@@ -534,7 +556,6 @@ def _profile(options: argparse.Namespace) -> int:
     # SciPy's optimiser takes a second to load.
     from inference_math_planner import calibrate
 
-    _keep_inputs("--out", options.out, *options.runs, options.model, options.gpu, options.calibration)
     unit = _unit(options)
     measured = calibrate.read(*options.runs)
     found = calibrate.fit((unit, measured))
@@ -560,7 +581,6 @@ def _calibrate(options: argparse.Namespace) -> int:
     from inference_math import evidence
     from inference_math_planner.calibrate import from_kernels, schedules
 
-    _keep_inputs("--out", options.out, options.table, str(Path(options.table).with_suffix(".json")), options.gpu)
     table = evidence.read(options.table)
     unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
     times = from_kernels.times(table)
@@ -585,8 +605,6 @@ def _watch(options: argparse.Namespace) -> int:
     from inference_math_planner.calibrate import metrics
     from inference_math_planner.cli import watching
 
-    if options.out is not None:
-        _keep_inputs("--out", options.out, options.page, options.since, options.calibration)
     unit = _unit(options)
     if options.drafts:
         unit = unit.resized(drafts=options.drafts)  # which of them were accepted the page says
@@ -596,13 +614,6 @@ def _watch(options: argparse.Namespace) -> int:
     if options.out is not None and not found.as_predicted:
         found.calibration.save(options.out)
     return 0 if found.as_predicted else 1
-
-
-def _keep_inputs(option: str, out: str, *inputs: str | None) -> None:
-    """Refuse to write over a file that is read: a measurement cannot be had again."""
-    for name in inputs:
-        if name is not None and Path(out).exists() and Path(name).exists() and os.path.samefile(out, name):
-            raise ValueError(f"{option} must not be a file that is read: {out}")
 
 
 def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
@@ -644,10 +655,11 @@ def _gpu(name: str) -> Gpu:
     if name.endswith(".toml"):
         return Gpu.from_toml(name)
     try:
-        return catalogue.gpu(name.lower())
+        return catalogue.gpu(name)
     except ValueError as error:
-        rates = "bf16_flops, hbm_bw, hbm_bytes, link_bw and pcie_bw"
-        raise ValueError(f"{error}; of any other GPU a file with its {rates} does: --gpu mine.toml") from None
+        *rest, last = Gpu.required()
+        told = f"of any other GPU a file with its {', '.join(rest)} and {last} does: --gpu mine.toml"
+        raise ValueError(f"{error}; {told}") from None
 
 
 RUNS = {

@@ -25,7 +25,7 @@ DESCRIPTION = "The mathematics of LLM serving: plan a deployment, foresee a benc
 # What arguments are called on the command line.
 _ALIKE = (
     "alpha ttft tpot quantile units price tp ep dp pp weights kv memory engine model gpu drafts accepted link sessions "
-    "seed front burstiness users turns first message answer shared cv seconds tier"
+    "seed front burstiness users turns first message answer shared think lifetime cv seconds tier"
 )
 OPTIONS = {name: f"--{name}" for name in _ALIKE.split()} | {
     "n_in": "--prompt",
@@ -126,7 +126,8 @@ def parser(asked: str, runs: Mapping[str, Callable[[argparse.Namespace], int]]) 
     top = _Parser(
         prog="inference-math",
         description=DESCRIPTION,
-        epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 141 where the reader has enough",
+        epilog="exit status: 0; 1 where nothing meets the limits; 2 for bad input; 130 after Ctrl-C; 141 where the "
+        "reader has enough",
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = top.add_subparsers(required=True, metavar="command")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -385,8 +386,14 @@ def _standings(
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
         # What is asked holds functions, which only a process that is forked knows; the slowest comes first.
         slowest = sorted(names, key=lambda name: name != "chunked")
+        others = set(multiprocessing.active_children())
         with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _ask, (question,)) as pool:
-            return dict(shown(zip(slowest, pool.map(_answer, slowest), strict=True)))
+            try:
+                return dict(shown(zip(slowest, pool.map(_answer, slowest), strict=True)))
+            except KeyboardInterrupt:
+                for worker in set(multiprocessing.active_children()) - others:
+                    worker.terminate()  # else the pool waits for what nobody wants any more
+                raise
     return {name: _standing(question, name) for name in shown(names)}
 
 
@@ -394,6 +401,7 @@ _questions: list[_Question] = []  # what this process is asked, in a process tha
 
 
 def _ask(question: _Question) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that asked ends these
     _questions[:] = [question]
 
 

@@ -24,7 +24,8 @@ TOY = ["--model", "llama-3-70b", "--weights", "fp8", "--toy"]
 def test_without_pytorch_it_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["--model", "llama-3-8b", "--out", str(tmp_path / "mine.csv")]) == 2
-    assert 'measuring needs PyTorch: pip install "inference-math-bench[measure]"' in capsys.readouterr().err
+    said = 'measuring needs PyTorch, in a checkout: pip install "./src/inference_math_bench[measure]"'
+    assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -243,8 +243,11 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
     about = {"goal": "rate", "never": False, "have": 12, "traffic": 0, "gpus": 2, "gpu": "h100-sxm", "price": 3.6}
     assert card.headline({"name": "pools", "gpus": [12] * 3, "rate": [7.0, 6.0, 9.0]}, about)["of"] == []
     best = {"gpus": [4] * 3, "rate": [2.0, 1.0, 3.0]}
-    usd, power = card.priced({"work": {"n_out": 100.0}, "watts": 700}, best, about | {"goal": "gpus"})
+    asked = {"work": {"n_out": 100.0}, "watts": 700}
+    usd, power = card.priced(asked, best, about | {"goal": "gpus", "example": False})
     assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
+    assert say(usd).endswith(" at 3.6 USD for a GPU and hour")
+    assert say(usd | {"example": True}).endswith(" at 3.6 USD for a GPU and hour, an example: set your own")
     assert power["kw"] == 2.8
     layout = {"tp": 2, "dp": 1, "ep": 1, "pp": 1}
     sized = {

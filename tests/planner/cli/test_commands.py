@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -123,11 +125,11 @@ def test_a_plan_of_recorded_requests(tmp_path, capsys):
 
 
 def test_other_gpus_are_compared_at_their_prices(capsys):
-    asked = [*ASKED, *split("--price 2.5 --gpus b200=5 l40s")]
+    asked = [*ASKED, *split("--price 2.5 --gpus b200=5 l40s H200=30")]
     rows = told(capsys, *asked)["gpus"]
-    assert [row["gpu"] for row in rows] == ["b200", "h100-sxm", "l40s"]
+    assert [row["gpu"] for row in rows] == ["b200", "h100-sxm", "h200-sxm", "l40s"]
     assert rows[0]["usd_per_million"] < rows[1]["usd_per_million"]
-    assert rows[2]["price"] is None
+    assert [row["price"] for row in rows] == [5, 2.5, 30, None]
     assert "The same on other GPUs, at full load:" in said(capsys, *asked).out
 
 
@@ -168,11 +170,20 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
     [
         (ASKED, "--model llama-9", "--model must be one of"),
         (ASKED, "--gpu H100", "--gpu must be one of h100-sxm"),
+        (ASKED, "--gpus h100=3", "--gpu must be one of h100-sxm"),
         (FREE, "--ttft 1 --tpot 0.04 --engine vlm", "--engine must be one of vllm"),
         ([*STORE, *SESSIONS], "--tiers ssd=9", "--tiers must be one of hbm, dram"),
         (ASKED, "--lengths azure-code", "--prompt and --output must be left out"),
         (["plan", *UNIT, *SENT[4:]], "--lengths geometric", "--prompt and --output must be given"),
         (["plan", *UNIT, *SENT[4:]], "--lengths azure", "--lengths must be one of fixed, geometric, azure-code"),
+        (
+            ["plan", *UNIT, *SENT[4:]],
+            "--lengths runs.json",
+            "--lengths must be one of fixed, geometric, azure-code, azure-conversation, mooncake-conversation, "
+            "mooncake-synthetic, not 'runs.json'; or a file of recorded ones, .jsonl or .csv\n",
+        ),
+        (ASKED, "--memory 0.01", "--memory must be more than 0.0351 on h100-sxm, not 0.01: vllm itself takes 3 GB\n"),
+        ([*STORE, *SESSIONS], "--think -1", "--think must be a finite number >= 0, not -1"),
         (ASKED, "--tier dram", "--tier and --store need --alpha above 0"),
         (ASKED, "--tier dram --store 9 --alpha 0.5", "--store must be left out where --tier"),
         (ASKED, "--gpus b200=free", "--gpus must be names, or GPU=USD, for example b200=5"),
@@ -212,6 +223,15 @@ def test_a_typo_is_told_in_one_line_by_its_option(more, words, capsys):
 )
 def test_bad_input_is_exit_status_2_by_the_option_s_name(command, more, words, capsys):
     assert f"error: {words}" in said(capsys, *command, *more.split(), status=2).err
+
+
+def test_a_file_of_what_an_error_names_is_a_gpu(tmp_path, capsys):
+    error = said(capsys, *ASKED, "--gpu", "mine", status=2).err
+    (names,) = re.findall(r"of any other GPU a file with its ([\w, ]+) does: --gpu mine\.toml$", error.strip())
+    of = {name: "'mine'" if name == "name" else "1e15" for name in re.split(", | and ", names)}
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join(f"{name} = {value}" for name, value in of.items()))
+    assert "from each unit of 2 MINE GPUs" in said(capsys, *ASKED, "--gpu", str(path), "--weights", "bf16").out
 
 
 def test_an_error_does_not_repeat_a_long_input(capsys):
@@ -288,6 +308,69 @@ def test_who_reads_no_further_gets_no_error():
         assert command.wait() == 141
 
 
+@pytest.mark.parametrize("option", ["--report", "--commands"])
+def test_where_a_plan_goes_is_looked_at_before_it_is_computed(option, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(RUNS, "plan", None)  # so it cannot be
+    there, missing = tmp_path / "plan.md", tmp_path / "no" / "plan.md"
+    words = f"error: {option} {missing} cannot be written: there is no folder {missing.parent}\n"
+    assert said(capsys, *ASKED, option, str(missing), status=2).err == words
+    monkeypatch.setattr("os.access", lambda *_: False)
+    words = f"error: {option} {there} cannot be written: this user may not write into {tmp_path}\n"
+    assert said(capsys, *ASKED, option, str(there), status=2).err == words
+
+
+# What is called as soon as a process has begun what is to be interrupted; then it never ends by itself.
+BEGUN = "import time\nprint('begun', flush=True)\ntime.sleep(10_000)\n"
+DOORS = {
+    "module": [sys.executable, "-m", "inference_math_planner"],
+    "script": [str(Path(sys.executable).with_name("inference-math"))],
+}
+
+
+def interrupted(called, begun, everybody, **more):
+    """Return the exit status, and what was printed, of a command that gets Ctrl-C when so many processes have begun."""
+    with subprocess.Popen(
+        called, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
+    ) as command:
+        assert [command.stdout.readline() for _ in range(begun)] == begun * ["begun\n"]
+        (os.killpg if everybody else os.kill)(command.pid, signal.SIGINT)
+        return *command.communicate(), command.returncode
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_ctrl_c_ends_it_quietly_while_its_modules_load(door, tmp_path):
+    (tmp_path / "pandas.py").write_text(BEGUN)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    called = [*DOORS[door], *ASKED]
+    assert interrupted(called, 1, True, env={**os.environ, "PYTHONPATH": path}) == ("", "", 130)
+
+
+@pytest.mark.parametrize("everybody", [True, False], ids=["terminal", "kill"])
+def test_ctrl_c_ends_the_processes_that_simulate_fleets_too(everybody):
+    code = f"""if True:
+        import sys
+        from inference_math_planner.cli import main
+        from inference_math_planner.fleets import traffic
+        traffic._standing = lambda *_: exec({BEGUN!r})
+        sys.exit(main(sys.argv[1:]))"""
+    asked = [*ASKED, "--have", "4"]
+    assert interrupted([sys.executable, "-c", code, *asked], min(os.cpu_count(), 3), everybody) == ("", "", 130)
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_ctrl_c_ends_every_command_quietly(command, monkeypatch, capsys):
+    def stopped(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(RUNS, command, stopped)
+    unit = split("--model llama-3-8b --gpu h100-sxm")
+    given = {
+        "plan": ASKED[1:], "benchmark": BENCH[1:], "store": [*STORE[1:], *SESSIONS],
+        "profile": [*unit, *split("--out a b")], "watch": [*unit, "page"], "calibrate": split("--out a b"),
+    }  # fmt: skip
+    assert said(capsys, command, *given[command], status=130) == ("", "")
+
+
 @pytest.mark.parametrize("precious", ["runs.csv", "mine.json", "gpu.toml", "old.toml"])
 def test_a_file_that_is_read_is_not_written_over(precious, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -335,7 +418,8 @@ def test_a_report_goes_through_a_link_and_over_no_device(tmp_path, capsys):
     assert link.is_symlink()
     assert real.read_text().startswith("# Plan: ")
     for place in (tmp_path, tmp_path / "no" / "plan.md"):
-        assert "cannot be written" in said(capsys, *ASKED, "--report", str(place), status=2).err
+        words = f"error: --report {place} cannot be written: "
+        assert said(capsys, *ASKED, "--report", str(place), status=2).err.startswith(words)
 
 
 def test_a_benchmark_is_foreseen_under_the_names_of_its_own_command(capsys):
@@ -460,7 +544,8 @@ def test_a_plan_says_how_sure_the_gain_of_each_tier_is(capsys):
 
 def test_a_command_of_another_distribution_says_what_it_needs(monkeypatch, capsys):
     monkeypatch.setattr("inference_math_planner.cli.commands.entry_points", lambda **_: ())
-    assert "lab needs inference-math-bench: pip install inference-math-bench" in said(capsys, "lab", status=2).err
+    needed = "lab needs inference-math-bench, in a checkout: pip install ./src/inference_math_bench"
+    assert needed in said(capsys, "lab", status=2).err
 
 
 @pytest.mark.parametrize("option", ["--model mine.json", "--calibration mine.toml"])
