@@ -115,6 +115,9 @@ lab-quick: .venv-lab/.ready  ## the same in about two minutes: to see that it ru
 test-lab: .venv-lab/.ready  ## the quick laboratory end to end, in .venv-lab: counts, not seconds; our steps against vLLM's
 	@.venv-lab/bin/python -m pytest tests/bench/lab/test_vllm.py tests/bench/lab/test_core.py
 
+nbval: .venv/.ready  ## run the notebooks alone, and compare their outputs
+	@OMP_NUM_THREADS=1 $(PY) -m pytest notebooks tests/conftest.py --nbval -n $(WORKERS) --dist loadscope
+
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
 

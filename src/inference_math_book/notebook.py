@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import re
@@ -23,6 +24,7 @@ from inference_math.evidence.checks import as_one_of
 from inference_math.theory.formula import to_latex
 from inference_math_book.claims import EVIDENCE
 from inference_math_book.explore.live import Live
+from inference_math_book.explore.stills import lighter, png
 from inference_math_book.figures.style import use_book_style
 
 __all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "seen", "setup", "show"]
@@ -158,7 +160,8 @@ def _live(figure: Live) -> dict[str, Any]:
     # place makes it lay out its cells without end.
     older = spec | {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": WIDTH}
     told = spec.get("usermeta", {}) | ({"binds": binds} if binds else {})
-    return {VEGA_LITE: older | {"usermeta": told}, "text/plain": figure.alt_text}
+    still = base64.b64encode(lighter(png(spec, WIDTH))).decode()
+    return {VEGA_LITE: older | {"usermeta": told}, "image/png": still, "text/plain": figure.alt_text}
 
 
 def _svg(figure: Figure, name: str, alt: str) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from inference_math import catalogue, evidence, simulate, theory
+from inference_math.evidence.fits import rounded
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.workload import RandomLengths
@@ -81,7 +82,8 @@ class Law:
         short, long = self.lengths
         pairs = ((short, short), (short, long), (long, short))
         slopes = [self.delta_p(*pair) + self.delta_h(*pair) for pair in pairs]
-        T, each, h = np.linalg.solve([(n_in / n_out, 1, n_in + n_out / 2) for n_in, n_out in pairs], slopes)
+        columns = [(n_in / n_out, 1, n_in + n_out / 2) for n_in, n_out in pairs]
+        T, each, h = rounded(np.linalg.solve(columns, slopes)).tolist()
         return Law(self.t_1, self.lengths, (T * short, T * long), h, each)
 
 
@@ -110,7 +112,7 @@ def fit(of: pd.DataFrame, whole: bool = False) -> Law:
 
     It is fitted to TPOT, or to the latency of `whole` requests: TPOT and the own prompt, over the answer's tokens.
     """
-    return _law(of, np.linalg.lstsq(_columns(of, whole), np.ones(len(of)), rcond=None)[0])
+    return _law(of, _numbers(_columns(of, whole)))
 
 
 def errors(law: Law, of: pd.DataFrame) -> NDArray[np.float64]:
@@ -214,14 +216,20 @@ def interval(
     free = len(of) - columns.shape[1]
     if free < 1 or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, not {level!r}, and rows more than {columns.shape[1]}")
-    numbers = np.linalg.lstsq(columns, np.ones(len(of)), rcond=None)[0]
+    numbers = _numbers(columns)
     left = columns @ numbers - 1
     covariance = np.linalg.inv(columns.T @ columns) * (left @ left) / free
     middle = what(_law(of, numbers))
     steps = np.diag(1e-6 * np.abs(numbers))
     slope = [(what(_law(of, numbers + one)) - what(_law(of, numbers - one))) / (2 * one.sum()) for one in steps]
     half = stats.t.ppf((1 + level) / 2, free) * np.sqrt(slope @ covariance @ slope)
-    return float(middle - half), float(middle + half)
+    low, high = rounded([middle - half, middle + half]).tolist()
+    return low, high
+
+
+def _numbers(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what to multiply columns by, for sums that are nearest to one."""
+    return rounded(np.linalg.lstsq(columns, np.ones(len(columns)), rcond=None)[0])
 
 
 def _columns(of: pd.DataFrame, whole: bool = False) -> NDArray[np.float64]:

@@ -131,6 +131,7 @@ def test_it_runs_and_shows_its_formulas_and_no_mark_that_only_a_page_understands
     assert shown["empty"] == 0
     assert page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']").count() == 0
     assert [text for text in shown["text"] if RAW.search(text)] == []
+    assert page.locator(".jp-RenderedImage").count() == 0  # the still of a live figure is for others
     if page.locator(f"{DRAWN} input[type=range]").count():
         page.wait_for_selector(f"{DRAWN} canvas, {DRAWN} svg")
         before = page.evaluate(PICTURE)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import re
+from base64 import b64decode
 from pathlib import Path
 
 import jupytext
 import nbformat
+import numpy as np
 import pytest
 import yaml
 from jupytext.compare import compare_notebooks
+from PIL import Image
+
+from inference_math_book.notebook import VEGA_LITE, WIDTH
 
 ROOT = Path(__file__).parents[2]
 TEXTS = sorted((ROOT / "book").glob("[0-9][0-9]-*.md"))
@@ -49,6 +55,17 @@ def test_the_twin_was_run_from_top_to_bottom(text):
     assert all(set(c.metadata.tags) >= UNEXECUTED and not c.outputs for c in skipped)
     outputs = [o for c in run for o in c.outputs]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=name)
+def test_a_live_figure_has_a_picture_beside_it_for_who_does_not_draw_it(text):
+    """On GitHub, nbviewer and Colab: drawn lines and bars, which unlike axes are no greys, at the figure's width."""
+    for output in (o.data for c in code_cells(text) for o in c.outputs if VEGA_LITE in o.get("data", {})):
+        drawn = Image.open(io.BytesIO(b64decode(output["image/png"]))).convert("RGB")
+        assert WIDTH <= drawn.width < 1.3 * WIDTH
+        pixels = np.asarray(drawn, dtype=int)
+        assert (pixels[0] == 255).all(), "paper is white"
+        assert (np.ptp(pixels, axis=2) > 80).sum() > 500
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=name)

@@ -8,7 +8,7 @@ import sympy as sp
 from grids import each
 
 from inference_math import theory
-from inference_math.theory.formula import DERIVED, Formula, formula, to_vega
+from inference_math.theory.formula import DERIVED, Formula, formula, to_numpy, to_vega
 from inference_math.theory.notation import alpha, e, n_in
 from inference_math_planner import laws
 
@@ -113,6 +113,11 @@ def test_every_formula_is_complete_and_prints(formula):
 def test_vega_reads_the_axis_from_the_row():
     assert to_vega(sp.Max(alpha, e), datum={"alpha"}) == "max(datum.alpha, e)"
     assert to_vega(sp.sqrt(alpha) + alpha**2) == "sqrt(alpha) + pow(alpha, 2)"
+
+
+def test_a_figure_prints_six_digits_but_in_counts():
+    assert to_vega(0.073729940942418 * e) == to_numpy(0.073729940942418 * e) == "0.0737299*e"
+    assert to_vega(sp.floor(e / 81920.0)) == "floor(1.220703125e-5*e)"  # with six digits 81920 would count as none
 
 
 @pytest.mark.parametrize("expr", [sp.Sum(alpha, (e, 1, 3)), sp.gamma(alpha), sp.Function("f")(alpha), sp.oo * e])

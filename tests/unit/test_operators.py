@@ -80,7 +80,7 @@ def test_slope_recovers_a_planted_bandwidth(monkeypatch):
         return type("T", (), {"frame": frame}) if name == "h100_decode_attention" else real(name)
 
     monkeypatch.setattr(evidence, "load", planted)
-    np.testing.assert_allclose(operators(1, "bf16").kv_reads().share, 0.9, rtol=1e-9)
+    np.testing.assert_allclose(operators(1, "bf16").kv_reads().share, 0.9, rtol=1e-5)  # a fit has six digits
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "qwen3-14b", "qwen3-32b", "llama-3-70b"])

@@ -319,8 +319,8 @@ def to_latex(expr: sp.Basic) -> str:
 
 
 def to_numpy(expr: sp.Expr) -> str:
-    """Print `expr` as Python code that calls ``numpy``; the symbols are names of numbers or arrays."""
-    return str(_Numpy().doprint(expr))
+    """Print `expr` as Python code that calls ``numpy``, as `to_vega`; the symbols are names of numbers or arrays."""
+    return str(_Numpy().doprint(_in_a_figure(expr)))
 
 
 _BROWSER_NODES = (
@@ -359,6 +359,16 @@ def to_vega(expr: sp.Expr, datum: Collection[str] = ()) -> str:
     """Print `expr` in Vega's expression language, for a curve that the browser computes.
 
     Symbols named in `datum` are read from the row (the axis variable); all others are parameters
-    of the figure (sliders). Raises `ValueError` for anything that Vega cannot evaluate.
+    of the figure (sliders). Decimal numbers have six digits. Raises `ValueError` for anything that Vega cannot
+    evaluate.
     """
-    return to_javascript(expr, datum).replace("Math.", "")  # Vega's language is JavaScript without `Math.`
+    # Vega's language is JavaScript without `Math.`
+    return to_javascript(_in_a_figure(expr), datum).replace("Math.", "")
+
+
+def _in_a_figure(expr: sp.Expr) -> sp.Expr:
+    """Return `expr` with numbers as short as a figure's others; not in counts, which the last digit may decide."""
+    if isinstance(expr, sp.Float):
+        return sp.Float(f"{float(expr):.6g}")
+    whole = not expr.args or isinstance(expr, sp.floor | sp.ceiling)
+    return expr if whole else expr.func(*map(_in_a_figure, expr.args))

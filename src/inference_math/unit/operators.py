@@ -21,6 +21,7 @@ from inference_math import evidence, theory
 from inference_math.catalogue import Model, gpu
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.evidence.checks import as_one_of, as_whole
+from inference_math.evidence.fits import rounded
 
 __all__ = ["H100", "H100_L2_BYTES", "Curve", "Kernels", "Operators"]
 
@@ -245,7 +246,7 @@ class Operators:
 
 def _slope(points: pd.DataFrame) -> float:
     """Return seconds of attention per request, fitted with weights that make all relative errors alike."""
-    return float(np.polyfit(points["batch"], points["attention"], 1, w=1 / points["attention"])[0])
+    return float(rounded(np.polyfit(points["batch"], points["attention"], 1, w=1 / points["attention"])[0]))
 
 
 def _where(frame: pd.DataFrame, key: dict[str, object]) -> pd.DataFrame:

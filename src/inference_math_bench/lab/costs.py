@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from inference_math import theory
+from inference_math.evidence.fits import rounded
 from inference_math.simulate import StepCost
 from inference_math_bench.lab.engines import Step
 from inference_math_planner.laws import latency
@@ -38,7 +39,7 @@ def fit(steps: Sequence[Step]) -> StepCost:
     scale = rows.max(axis=0)
     scale[scale == 0] = 1.0
     found, _ = optimize.nnls(rows / scale / seconds[:, None] * weights[:, None], weights)
-    return StepCost(**dict(zip(_TERMS, (found / scale).tolist(), strict=True)))
+    return StepCost(**dict(zip(_TERMS, rounded(found / scale).tolist(), strict=True)))
 
 
 def step_error(cost: StepCost, steps: Sequence[Step]) -> float:
@@ -65,18 +66,18 @@ def fit_alone(steps: Sequence[Step], overlap: str) -> StepCost:
     start = fit(unmixed)
     scale = np.maximum([getattr(start, name) for name in _TERMS], 0.1 * sizes)
 
-    def of(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> StepCost:
-        return StepCost(**dict(zip(_TERMS, (x * scale).tolist(), strict=True)), overlap=overlap)
+    def of(terms: NDArray[np.float64]) -> StepCost:
+        return StepCost(**dict(zip(_TERMS, terms.tolist(), strict=True)), overlap=overlap)
 
     def off(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        cost = of(x)
+        cost = of(x * scale)
         said = [cost(*(row[1], row[2], row[3], row[4], row[5])) for row in rows]
         return np.asarray(np.array(said) / seconds - 1)
 
     # The longer of two terms is flat in the shorter one, so that a single start may stay where it is.
     starts = [np.ones(len(_TERMS)), *np.random.default_rng(0).lognormal(0, 1, (_STARTS, len(_TERMS)))]
     ends = [optimize.least_squares(off, one, bounds=(0, np.inf)) for one in starts]
-    return of(min(ends, key=lambda end: end.cost).x)
+    return of(rounded(min(ends, key=lambda end: end.cost).x * scale))
 
 
 def _middles(steps: Sequence[Step]) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:

@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import vl_convert
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from inference_math_book.colours import css
+from inference_math_book.explore.stills import RELEASE
 from inference_math_book.extension import mathml
 from inference_math_book.extension.pictures import with_stills
 
@@ -40,10 +42,8 @@ def prepare(app: Sphinx, config: Config) -> None:
 def _vega(target: Path) -> None:
     if target.exists():
         return
-    import vl_convert
-
     # A function call keeps the bundle's names out of the page; `vegaEmbed` is put on `window` by it.
-    bundle = vl_convert.javascript_bundle(vl_version="6.4")  # type: ignore[call-arg]  # its stub errs
+    bundle = vl_convert.javascript_bundle(vl_version=RELEASE)  # type: ignore[call-arg]  # its stub errs
     target.write_text(f"(function(){{{bundle}}})();", encoding="utf-8")
 
 

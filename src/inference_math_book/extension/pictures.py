@@ -12,10 +12,13 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+import vl_convert
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from inference_math_book.explore.stills import RELEASE, png
 
 __all__ = ["OnPaper", "drawn", "with_stills"]
 
@@ -25,24 +28,17 @@ _UNDRAWN = re.compile(
     rf'<div class="live-figure">(?P<before>(?:(?!<script).)*{_SPEC.pattern}<div class="live-view">)<p>.*?</p></div>',
     re.S,
 )
-_VEGA_LITE = "6.4"
 _PAPER, _SCREEN = 640, 480  # pixels of what the axes enclose, there at a size that a telephone can show
 # Nothing of this is seen: digits finer than a hundredth of a pixel, and what each mark is called.
 _UNSEEN = re.compile(r'(?<=\.\d\d)\d+| (?:aria-[a-z]+|role|class)="[^"]*"')
-_OWN = Path(__file__).read_bytes()
+_OWN = Path(__file__).read_bytes() + RELEASE.encode()
 _PAPERS = "<style>svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#e6e6e6}}</style>"
 
 
 def drawn(html: str, width: int = _PAPER) -> bytes | None:
     """Return a live figure's picture (PNG), as it opens, from its HTML; None where that is none."""
-    import vl_convert
-
     found = _SPEC.search(html) if "live-figure" in html else None
-    if not found:
-        return None
-    spec: dict[str, Any] = json.loads(unescape(found[1]))
-    spec |= {"width": width, "background": "white"}
-    return vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=2)
+    return png(json.loads(unescape(found[1])), width, scale=2) if found else None
 
 
 def with_stills(app: Sphinx, body: str, folder: str) -> str:
@@ -73,9 +69,7 @@ def with_stills(app: Sphinx, body: str, folder: str) -> str:
 
 def still(spec: dict[str, Any]) -> str:
     """Return the picture (SVG) of a live figure, in ink for a light or a dark page."""
-    import vl_convert
-
-    svg = vl_convert.vegalite_to_svg(spec | {"width": _SCREEN}, vl_version=_VEGA_LITE)
+    svg = vl_convert.vegalite_to_svg(spec | {"width": _SCREEN}, vl_version=RELEASE)
     return _UNSEEN.sub("", svg).replace(">", f">{_PAPERS}", 1)
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from PIL import Image
 from vl_convert import svg_to_png
 
 from inference_math_book.explore.live import on_page
+from inference_math_book.explore.stills import lighter
 from inference_math_book.extension.pictures import drawn
 from inference_math_book.notebook import VEGA_LITE, seen
 
 __all__ = ["thumbnail"]
 
 _WIDTH = 420  # pixels of a live figure: its words stay legible when it is small
-_COLOURS = 64  # of a picture: lines, their soft edges, text
 
 
 def thumbnail(env: Any, chapter: str, figure: str) -> str:
@@ -54,11 +52,3 @@ def picture(bundle: dict[str, Any]) -> bytes:
     shot = drawn(on_page(bundle[VEGA_LITE]), width=_WIDTH)
     assert shot is not None
     return shot
-
-
-def lighter(shot: bytes) -> bytes:
-    """Return a drawing's PNG with few colours, a fifth of its size."""
-    found = io.BytesIO()
-    drawing = Image.open(io.BytesIO(shot)).convert("RGB")
-    drawing.quantize(_COLOURS, dither=Image.Dither.NONE).save(found, "PNG", optimize=True)
-    return found.getvalue()

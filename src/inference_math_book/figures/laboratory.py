@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from inference_math.evidence.fits import rounded
 from inference_math_bench.lab import analysis
 from inference_math_book.colours import COLOURS, colours_of
 from inference_math_book.figures.ticks import plain
@@ -123,7 +124,7 @@ def judged_steps(table: pd.DataFrame, judges: pd.DataFrame | None = None) -> pd.
             return np.asarray(_step_of(form, x * sizes * parts) / found - 1)
 
         best = min((optimize.least_squares(off, one, bounds=(0, np.inf)) for one in starts), key=lambda end: end.cost)
-        said = _step_of(form, best.x * sizes * _parts(tried))
+        said = _step_of(form, rounded(best.x * sizes) * _parts(tried))
         one = tried[["decodes", "context", "prompts", "tokens", "step_ms"]].assign(form=form, said_ms=said)
         drawn.append(one.assign(mixed=(one.decodes > 0) & (one.tokens > 0), error=one.said_ms / one.step_ms - 1))
     return pd.concat(drawn, ignore_index=True)

@@ -7,12 +7,13 @@ seconds say nothing keeps the value that it started from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
+from inference_math.evidence.fits import rounded
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES, Calibration, Coefficients
 
 __all__ = ["jackknife", "moved_to"]
@@ -21,6 +22,7 @@ _NOISE = 0.05  # of the logarithm of a time: repeats, and what the form leaves o
 _FARTHEST = 5.0  # widths of the prior: what moves a coefficient beyond is another thing, not another value
 _MOST = 2.0  # of a spread: what is off by more was not fitted
 _FREE = 3  # errors beyond the coefficients that they decided: fewer do not tell how wide errors are
+_NEAR = 1e-10  # of a fit's end: relative, of errors and coefficients
 _UNTOLD = 0.99  # of the starting width: a coefficient that is left so wide was not told
 
 
@@ -48,7 +50,8 @@ def moved_to(
 
     room = np.array([-np.log(getattr(start.coefficients, n)) if n in SHARES else np.inf for n in names])
     bounds = (-_FARTHEST, np.minimum(room / np.maximum(prior, 1e-9), _FARTHEST) + 1e-9)
-    found = least_squares(misses, np.zeros(len(names)), bounds=bounds)
+    # So near to the minimum that another processor finds the same digits: with slopes of one side it stops before.
+    found = least_squares(misses, np.zeros(len(names)), "3-point", bounds, ftol=_NEAR, xtol=_NEAR, gtol=_NEAR)
     logs = found.fun[: len(seconds)] * _NOISE
     told = found.jac[: len(seconds)] * _NOISE
     precision = told.T @ told
@@ -70,8 +73,10 @@ def moved_to(
         for j in free:
             covariance[places[i], places[j]] = width[i, j] * prior[i] * prior[j]
     steps = [0.0 if name in kept else float(step) for name, step in zip(names, prior * found.x, strict=True)]
-    values = _moved(start.coefficients, names, steps)
-    return replace(start, mode=mode, coefficients=values, covariance=covariance, spread=spread), kept
+    values = asdict(_moved(start.coefficients, names, steps))
+    few = {name: float(rounded(value)) for name, value in values.items() if value != getattr(start.coefficients, name)}
+    ended = replace(start.coefficients, **few)
+    return replace(start, mode=mode, coefficients=ended, covariance=covariance, spread=float(rounded(spread))), kept
 
 
 def jackknife(without: ArrayLike) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from scipy.optimize import least_squares
 from inference_math import catalogue, theory
 from inference_math.catalogue import Gpu
 from inference_math.evidence import Table
+from inference_math.evidence.fits import rounded
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.costs import GROWTH_BATCH
@@ -219,9 +220,10 @@ def _lined(
     # Its start is the kernels' own, and in t_w already.
     _, p = _relative(np.column_stack([np.ones(len(attention)), attention["tokens"] ** 2 / 2]), attention)
     seconds, pairs = prompt["seconds"].to_numpy(dtype=float), p * n**2 / 2
-    T = least_squares(
+    found_T = least_squares(
         lambda T: (theory.step_time.unchecked(t_w, T * n, pairs)) / seconds - 1, seconds[-1:] / n[-1:], x_scale=1e-6
-    ).x[0]
+    )
+    T = float(rounded(found_T.x[0]))
     bend = np.asarray(theory.step_time.unchecked(t_w, T * n, pairs))
     return np.array([t_w, growth, r, T, p]), np.concatenate([terms @ found, bend])
 
@@ -230,7 +232,7 @@ def _relative(terms: NDArray[np.float64], rows: pd.DataFrame) -> NDArray[np.floa
     """Return the coefficients of terms by least squares of relative errors."""
     seconds = rows["seconds"].to_numpy(dtype=float)
     found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
-    return np.asarray(found)
+    return rounded(found)
 
 
 def _named(row: pd.Series[Any]) -> str:
