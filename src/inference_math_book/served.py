@@ -220,7 +220,7 @@ def interval(
     left = columns @ numbers - 1
     covariance = np.linalg.inv(columns.T @ columns) * (left @ left) / free
     middle = what(_law(of, numbers))
-    steps = np.diag(1e-6 * np.abs(numbers))
+    steps = np.diag(1e-2 * np.abs(numbers))  # much more than the last digit of what is rounded
     slope = [(what(_law(of, numbers + one)) - what(_law(of, numbers - one))) / (2 * one.sum()) for one in steps]
     half = stats.t.ppf((1 + level) / 2, free) * np.sqrt(slope @ covariance @ slope)
     low, high = rounded([middle - half, middle + half]).tolist()

@@ -345,7 +345,7 @@ def test_what_few_draws_have_is_no_number():
     assert gained([3.0] * 9, [2.0] * 9, SURE | {"aggregated": [0.0, 0.5, 77]}) == pytest.approx(doubted)
     assert gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [1.0, 0.0, 0]})[:2] == [1.5, 1.5]
     assert gained([2.0, 3.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx([1.8, 1.5, 2.0])
-    assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([1.5, 1.5, 2.0])
+    assert gained([2.0, 3.0, 4.0], [0.0, 2.0, 2.0]) == pytest.approx([2.25, 1.5, 2.25])
     assert all(np.isnan(gained([0.0, 0.0, 4.0], [1.0, 2.0, 2.0])))
     assert all(np.isnan(gained([2.0, 3.0, 4.0], [0.0, 0.0, 2.0])))
 
@@ -364,10 +364,10 @@ def test_what_is_spent_on_a_token_is_that_of_the_rates_beside_it():
 
 
 def test_no_closed_form_of_chunks_stands_where_the_slow_draws_reach_the_limit_on_ttft():
-    """The talks' case: chunks serve about as much as aggregated within 400 ms; the form knows no limit: 1.75."""
+    """The talks' case: chunks serve little more than aggregated within 400 ms; the form knows no limit: 1.75."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
     case = plan(unit, Workload(2200, 170), SLA(ttft=0.4, tpot=0.04))
-    assert case["chunked_gain"] < 1.1
+    assert case["chunked_gain"] < 1.2
     assert np.isnan(case.answers["chunked_gain"].by_formula)
     loose = plan(unit, Workload(2200, 170), SLA(ttft=4, tpot=0.04))
     assert loose.answers["chunked_gain"].by_formula > 1

@@ -66,8 +66,8 @@ def test_a_cell_has_word_and_chance_and_never_tells_more_than_pairs_do():
 
 
 def test_a_store_that_changes_the_architecture_has_the_doubts_of_both():
-    """The case with 80 % of each prompt stored: pools where all is computed, chunks where it is loaded."""
-    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170, 0.8), SLA(0.4, 0.04)).checked()
+    """The case with 90 % of each prompt stored: pools where all is computed, chunks where it is loaded."""
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170, 0.9), SLA(0.4, 0.04)).checked()
     nowhere, stored = gains(case.asked, case.pairs(0), {"dram": 128e9})
     assert isnan(nowhere["chance"])
     assert nowhere["sure"] == ""

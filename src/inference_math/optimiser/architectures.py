@@ -25,7 +25,7 @@ __all__ = ["ARCHITECTURES", "compare"]
 
 ARCHITECTURES = tuple(search.ARCHITECTURES)
 SURE = dict.fromkeys(ARCHITECTURES, CERTAIN)
-_COLUMNS = ["rate", "batch", "decodes", "chunk", "prefill_units", "ttft", "step", "tpot"]
+_COLUMNS = ["rate", "batch", "decodes", "chunk", "prefill_units", "decode_units", "ttft", "step", "tpot"]
 
 
 def compare(
@@ -44,7 +44,7 @@ def compare(
     numbers
         What requests cost; one prompt and output length.
     units
-        Inference units of the deployment: disaggregation splits them, the others run the same on each.
+        Inference units of the deployment at most: disaggregation splits them, the others run the same on each.
     quantile
         Which share of the gaps and of the TTFTs must be within the limits; None: their means. Chunked and
         disaggregated serving keep every step within its limit in either case.
@@ -58,7 +58,7 @@ def compare(
     pandas.DataFrame
         A row for each of `ARCHITECTURES`: rate (requests/s per unit, 0 where none fits), batch (the most decodes of a
         unit at once, at most 4,096), decodes (those in flight at that rate), chunk (prompt tokens in a step, on a
-        prefill unit where there is one), prefill_units, ttft, mean step and time between a request's tokens, tpot (s;
+        prefill unit where there is one), prefill_units, decode_units, ttft, mean step and time between a request's tokens, tpot (s;
         NaN where none fits).
 
     Raises

@@ -258,13 +258,17 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
         "replicas": 2,
         "gpus": [48.0, 32.0, 64.0],
         "rate": [7.0, 7.0, 7.0],
+        "kept": 0.938,
     }
     about |= {"goal": "gpus", "never": True, "weights": "fp8"}
     asked = {"unit": {"gpus": 2, "layout": layout}, "pools": []}
     assert say(card.what(sized, asked, about)) == (
-        "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs"
+        "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs; "
+        "this keeps the promise 93 of 100 times"
     )
-    assert say(card.what(sized, asked, about | {"never": False})).endswith("(FP8, TP 2)")
+    assert say(card.what(sized, asked, about | {"never": False})).endswith(
+        "(FP8, TP 2); this keeps the promise 93 of 100 times"
+    )
 
 
 def test_a_card_counts_users_on_a_gpu_and_splits_served_with_about_as_many():
