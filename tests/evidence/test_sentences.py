@@ -14,7 +14,7 @@ from inference_math_planner.answers.deployment import ANSWERS
 SOURCE = Path(__file__).parents[2]
 # Tables of which a name is chosen: of an input, a size, what is counted, how sure or near that is, a variable.
 BY_NAME = {"input", "less", "more", "headline", "noun", "axis", "other", "layout", "undecided", "next", "variable"}
-BY_NAME |= {"near", "planned", "scope"}
+BY_NAME |= {"kept", "near", "planned", "scope"}
 
 
 def chosen():

@@ -46,13 +46,13 @@ def test_the_simulator_finishes_what_the_chunked_row_says(overlap, n_out):
 def test_the_simulator_finishes_what_the_disaggregated_row_says(n_out):
     numbers = unit(n_out=n_out)
     row = found(numbers).loc["disaggregated"]
-    n_p = int(row.prefill_units)
-    pools = simulate.Disaggregated(n_p, 8 - n_p, max_batch=int(row.batch))
+    n_p, n_d = int(row.prefill_units), int(row.decode_units)
+    pools = simulate.Disaggregated(n_p, n_d, max_batch=int(row.batch))
     run = simulate.closed_loop(
         Workload(2048, n_out), step_cost(numbers, 2048, "quadrature"),
         concurrency=8 * int(row.batch), requests=12_000, warmup=6000, scheduler=pools,
     )  # fmt: skip
-    assert run.request_rate / 8 == pytest.approx(row.rate, rel=0.02)
+    assert run.request_rate / (n_p + n_d) == pytest.approx(row.rate, rel=0.02)
 
 
 def test_the_aggregated_row_is_the_largest_batch():

@@ -68,7 +68,7 @@ def test_the_higher_of_two_peaks_is_found():
 @given(st.floats(-5, 5), st.floats(0, 10))
 def test_edges_and_peaks(place, width):
     assert search.edge(lambda v: v <= place, place - width, place + 1) == pytest.approx(place, abs=1e-6)
-    found = search.peak(lambda v: -((v - place) ** 2), place - width, place + 2 * width + 1)
+    found = search.peak(lambda v: -((v - place) ** 2), place - width, place + 2 * width + 1, search.CUTS)
     assert found == pytest.approx(place, abs=1e-3)
 
 

@@ -80,7 +80,7 @@ def test_the_gain_is_a_hump_of_which_the_best_limit_is_the_top(t_w, prompt, delt
     assert first < top < final
     assert [gain(first), gain(final)] == pytest.approx([1, 1], rel=1e-6)
     for end in (first, final):  # it rises from either end towards the top
-        near, far = (top + part * (end - top) for part in sorted((share, (1 + share) / 2)))
+        near, far = (max(first, top + part * (end - top)) for part in sorted((share, (1 + share) / 2)))
         assert gain(top) * (1 + 1e-12) >= gain(near) >= gain(far) * (1 - 1e-9)
 
 

@@ -58,8 +58,8 @@ def compare(
     pandas.DataFrame
         A row for each of `ARCHITECTURES`: rate (requests/s per unit, 0 where none fits), batch (the most decodes of a
         unit at once, at most 4,096), decodes (those in flight at that rate), chunk (prompt tokens in a step, on a
-        prefill unit where there is one), prefill_units, decode_units, ttft, mean step and time between a request's tokens, tpot (s;
-        NaN where none fits).
+        prefill unit where there is one), prefill_units and decode_units, ttft, mean step and time between a request's
+        tokens, tpot (s; NaN where none fits).
 
     Raises
     ------

@@ -40,7 +40,7 @@ def edge(good: Callable[[float], bool], inside: float, outside: float) -> float:
     return inside
 
 
-def peak(height: Callable[[float], float], low: float, high: float, cuts: int = CUTS) -> float:
+def peak(height: Callable[[float], float], low: float, high: float, cuts: int) -> float:
     """Return where a function with one peak between `low` and `high` is highest, by golden section."""
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = height(left), height(right)
@@ -65,5 +65,5 @@ def highest(height: Callable[[float], float], low: float, high: float) -> float:
         if here > top:
             best = place
             top = here
-    inner = peak(height, max(low, best - width), min(high, best + width))
+    inner = peak(height, max(low, best - width), min(high, best + width), CUTS)
     return inner if height(inner) > top else best

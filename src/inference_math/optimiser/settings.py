@@ -146,22 +146,25 @@ def fed_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
 
     # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
     top = edge(lambda batch: batch * each <= (room - batch) * min(n_in, chunk_for(batch)), FEW, room)
-    least: list[float] = []
-    most: list[float] = []
-    for costs in drawn:
-        ends = [0.0, 0.0]
-
-        def strained(at: float, costs: StepCosts = costs) -> float:
-            return strain(target, costs, "chunked", row_of(exp(at)))
-
-        easiest = peak(lambda at: -strained(at), log(FEW), log(top), ROUGH)
-        if strained(easiest) <= NEARLY:
-            for k in range(2):
-                ends[k] = exp(edge(lambda at: strained(at) <= NEARLY, easiest, [log(FEW), log(top)][k]))
-        least.append(ends[0])
-        most.append(ends[1])
+    ends = [fed_between(target, costs, row_of, log(top)) for costs in drawn]
+    least, most = [pair[0] for pair in ends], [pair[1] for pair in ends]
     best = best_kept(least, most, lambda batch, i: loaded(target, drawn[i], "chunked", row_of(batch))["rate"])
     return [best[0], best[1], chunk_for(best[0])]
+
+
+def fed_between(target: Target, costs: StepCosts, row_of: Callable[[float], Row], top: float) -> list[float]:
+    """Return the fewest and the most decodes, of a row of them, with which a draw keeps the limits; zeros where none.
+
+    `top`: the logarithm of the most that there are.
+    """
+
+    def strained(at: float) -> float:
+        return strain(target, costs, "chunked", row_of(exp(at)))
+
+    easiest = peak(lambda at: -strained(at), log(FEW), top, ROUGH)
+    if strained(easiest) > NEARLY:
+        return [0.0, 0.0]
+    return [exp(edge(lambda at: strained(at) <= NEARLY, easiest, end)) for end in [log(FEW), top]]
 
 
 def roomy_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
@@ -373,7 +376,9 @@ def splits_of(target: Target, balance: float) -> list[list[int]]:
     for prefill in range(1, most_prefill(units, size) + 1, max(1, floor(units / PREFILLS))):
         left, even = left_to_decode(units, prefill, size), prefill / balance
         decodes = ascending([min(max(floor(even), 1.0), left), min(ceil(even), left), 1.0 * left])
-        for decode in range(1, left + 1) if units <= FEW_UNITS else decodes:
+        if units <= FEW_UNITS:
+            decodes = [1.0 * decode for decode in range(1, left + 1)]
+        for decode in decodes:
             splits.append([prefill, floor(decode)])
     return splits
 

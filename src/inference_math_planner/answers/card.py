@@ -212,7 +212,7 @@ def what(best: Sized, asked: Asked, about: About) -> Part:
         "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": unit["gpus"],
         "weights": about["weights"].upper(), "shares": shares_of(unit["layout"]), "own": own,
         "planned": [planned] if ranged(ends, about) else [],
-        "kept": [{"key": "card.kept_" + goal, "kept": hundredths(best["kept"])}],
+        "kept": [{"key": "kept." + goal, "kept": hundredths(best["kept"])}],
     }  # fmt: skip
 
 

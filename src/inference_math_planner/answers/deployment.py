@@ -123,7 +123,7 @@ class Plan:
         Columns: architecture; layout, of its units in words; rate (requests/s of a unit), ttft and tpot (s), each with
         _low and _high; best_in, the share of the draws in which it is the best; loss, how much less it serves in the
         mean, as a share of the most; kept, the share of the draws that keep the limits; batch, the most requests at
-        once; decodes, in flight at that rate; chunk, computed and prefill_units.
+        once; decodes, in flight at that rate; chunk, computed, prefill_units and decode_units.
         """
         rows = []
         for name in self.order:
@@ -134,7 +134,8 @@ class Plan:
             row |= {"best_in": self.solved["best_in"][name], "loss": self.solved["loss"][name]}
             row |= {"kept": self.solved["kept"][name], "decodes": middle["decodes"][0], "step": middle["step"][0]}
             row |= {
-                key: settings[key] if settings["rate"] > 0 else np.nan for key in ("batch", "chunk", "prefill_units")
+                key: settings[key] if settings["rate"] > 0 else np.nan
+                for key in ("batch", "chunk", "prefill_units", "decode_units")
             }
             own = self.case.of_architecture(name)
             groups = self.case.unit.dp if name == "chunked" else 1  # each has a chunk; pools have a unit's prompts

@@ -134,6 +134,7 @@ class OneUnit(Timed, frozen=True, kw_only=True):
     batch: Real
     chunk: Real
     prefill_units: Real
+    decode_units: Real
     computed: Real
     options: list[str]
     commands: list[Command]

@@ -143,7 +143,7 @@ def test_verdicts_are_those_of_the_package(node):
             rates = [rng.lognormal(0, 0.5, count).tolist() for _ in range(2)]
             rows = [[float(every), *rng.lognormal(0, 0.2, 6).tolist()] for every in (1, 4, 16)]
             doubts = cadence_doubts(known, "MLA", "Hopper", 2200 * sd, 170)
-            asked.append([*rates, [0.05, sd], rows, doubts])
+            asked.append([*rates, [0.05, sd, 6], rows, doubts])
     words = set()
     for (first, second, own, rows, doubts), there in zip(asked, node.ask(VERDICTS, asked), strict=True):
         one = verdict(first, second, own)

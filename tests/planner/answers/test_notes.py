@@ -12,7 +12,7 @@ from inference_math.catalogue.tiers import Tier
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case, under
-from inference_math.optimiser.choice import median_row
+from inference_math.optimiser.choice import middle_row
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.scope import outside
 from inference_math_planner.answers import notes
@@ -163,7 +163,7 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
 def test_what_else_tells_two_apart_is_said():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = answers.solve(case.asked, case.pairs(0))
-    alone = [(name, median_row(solved["each"][name])["ttft"][0]) for name in solved["order"]]
+    alone = [(name, middle_row(solved, name)["ttft"][0]) for name in solved["order"]]
     for change in ({"tie": True}, {"lead": 0.01}):
         said = notes.to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
         assert said["what"]["key"] == "choose.mean"
@@ -177,7 +177,7 @@ def test_who_is_the_best_in_few_draws_is_named():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = answers.solve(case.asked, case.pairs(0)) | {"tie": False, "lead": 1.0}
     none = solved["each"]["chunked"][0] | {"rate": 0.0}
-    solved |= {"each": solved["each"] | {"chunked": [none]}, "settings": solved["settings"] | {"chunked": none}}
+    solved |= {"rates": solved["rates"] | {"chunked": [0.0]}, "settings": solved["settings"] | {"chunked": none}}
     said = {"key": "choose.faster", "name": "chunked", "share": 0.3}
     for share, expected in ((0.3, [said]), (0.01, [])):
         told = notes.to_choose(case.asked, solved | {"best_in": solved["best_in"] | {"chunked": share}})

@@ -82,7 +82,7 @@ def test_an_answer_does_not_contradict_itself(asked):
         assert set(stores) == {"nowhere", *tiers()}
         assert stores[answer["store"]] == pytest.approx(answer["unit_rate"]["value"], rel=0.01)
     if answer["split"]:
-        assert answer["split"]["prefill"] + answer["split"]["decode"] == found.case.units
+        assert answer["split"]["prefill"] + answer["split"]["decode"] <= found.case.units
         assert answer["link_gb_s"] <= found.case.pool_bw / 1e9 * (1 + 1e-9)
     of_units = {row["architecture"]: row["rate"] for row in content["one_unit"]}
     for row in rows:  # what is impossible is absent; a name means the same of each architecture
@@ -94,7 +94,10 @@ def test_an_answer_does_not_contradict_itself(asked):
             assert row["unit_rate"]["value"] == of_units[row["architecture"]]
             assert (row["pools_rate"] is not None) == pools
             if pools:
-                assert row["pools_rate"]["value"] == pytest.approx(found.case.units * row["unit_rate"]["value"])
+                assert row["pools_rate"]["value"] * row["unit_gpus"] == pytest.approx(
+                    row["pools_gpus"] * row["unit_rate"]["value"]
+                )
+                assert row["pools_gpus"] == row["unit_gpus"] * sum(row["split"].values())
 
 
 @pytest.mark.long
