@@ -56,7 +56,7 @@ class Setup:
 
     def serves(self, name, batch, chunk, prefill):
         """Return what given settings serve; 0 where they miss a limit."""
-        row = settings_row(batch, chunk, prefill)
+        row = settings_row(batch, chunk, prefill, self.case.units - prefill)
         if strain(self.target, self.costs, name, row) > NEARLY:
             return 0.0
         return loaded(self.target, self.costs, name, row)["rate"]

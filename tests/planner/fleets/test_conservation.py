@@ -108,7 +108,7 @@ def test_chunks_of_groups_are_those_that_ranks_compute(dp, larger):
     case = Case(unit, work, SLA(10.0, 1.0))
     target, batch = target_of(case.asked), 64
     chunk = larger * theory.chunk_size_full(b=batch, n_in=work.n_in, n_out=work.n_out) / dp
-    planned = loaded(target, under(case), "chunked", settings_row(batch, chunk, 0.0))
+    planned = loaded(target, under(case), "chunked", settings_row(batch, chunk, 0.0, 0.0))
     users = batch + (dp if larger == 1 else round(dp / larger))  # prompts under way hold places
     scheduler = simulate.Chunked(round(dp * chunk) + users, max_batch=users, ranks=dp)
     told = {"concurrency": users, "requests": 900, "warmup": 300, "start": "steady", "scheduler": scheduler}

@@ -185,7 +185,7 @@ def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, tol
     asked = Case(unit, Workload(2200, 170), SLA(0.6, 0.04), units=2).asked
     assert asked["ahead"] is habits_of(engine, version=version, async_scheduling=told).ahead is ahead
     for name in ARCHITECTURES:
-        system = queues.system_for(asked, name, settings_row(8, 2200, 1))
+        system = queues.system_for(asked, name, settings_row(8, 2200, 1, 7))
         assert system["admission"] == queues.AT_ONCE | {"ahead": ahead}
     assert queues.AT_ONCE["ahead"] is False
 
@@ -194,7 +194,7 @@ def test_each_group_of_attention_loads_its_prompts_over_links_of_its_own():
     """In one step eight groups load a prompt each as fast as one does, and one of them two in twice the time."""
     unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
     asked = Case(unit, Workload(8000, 200, 0.5), SLA(60, 5)).asked
-    system = queues.system_for(asked, "aggregated", settings_row(64, 8000, 1)) | {"load": 1e-3}
+    system = queues.system_for(asked, "aggregated", settings_row(64, 8000, 1, 7)) | {"load": 1e-3}
     for many, longest in ((1, 1), (8, 1), (9, 2)):
         noted = Noted()
         engine = engine_of(system | {"budget": 10**6}, timed(StepCost(t_w=0.01)), noted)
@@ -364,12 +364,12 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     first = unit.resized(tp=1, dp=8, ep=8)
     case = Case(unit, work, SLA(2, 0.04), units=9, prefill=first)
     asked, one = case.of_architecture("disaggregated"), under(case)
-    row = settings_row(64, 16 * 2000.0, 3)
+    row = settings_row(64, 16 * 2000.0, 3, 3)
     rows = queues.trials(asked, "disaggregated", row)
     assert [tried["prefill_units"] for tried in rows] == [1, 2, 3, 4]
     assert {tried["chunk"] for tried in rows} == {16 * 2000}  # of a unit
-    own = row | {"batch": rows[0]["batch"]}
-    rate = pools_rate(target_of(asked), one, own, 1)  # prompts are the slower part
+    own = rows[0] | {"chunk": row["chunk"]}
+    rate = pools_rate(target_of(asked), one, own)  # prompts are the slower part
     assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(rate)
     assert queues.replica_gpus(asked, "disaggregated", 9, 2) == 3 * 8 + 3 * 4
     system = queues.system_for(asked, "disaggregated", rows[2])
