@@ -182,7 +182,7 @@ def test_every_rule_speaks_and_none_beats_the_plan(losses):
 def test_rules_of_the_boxes_are_as_good_as_their_chapters_say(losses):
     right = {name: (one < FINE).mean() for name, one in losses.items()}
     assert right["near"] == right["pays"] == 1
-    assert right["theorem"] > right["always_pools"]
+    assert right["always_pools"] > 0.9  # pools that compute prompts together, of as many units as suits, lose little
     assert right["small_split"] > 0.8
     assert min(right["theorem"], right["chunk"], right["store"]) > 0.9
     assert right["split"] < 0.6  # so the box gives it with its condition

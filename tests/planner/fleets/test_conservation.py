@@ -194,7 +194,7 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     for row in Plan.of(case, 0).compared.to_dict("records"):
         if not row["rate"]:
             continue
-        many = 4 if row["architecture"] == "disaggregated" else 1
+        many = int(row["prefill_units"] + row["decode_units"]) if row["architecture"] == "disaggregated" else 1
         waiting = int(many * (row["batch"] + 2 * max(row["chunk"] if many > 1 else 0, work.n_in) / work.n_in) + 8)
         run = simulate.closed_loop(
             case.work, simulate.Steps(unit), concurrency=min(waiting, 3000), requests=3000, warmup=1500,
