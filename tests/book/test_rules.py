@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
+from math import log
 
 import pandas as pd
 import pytest
@@ -54,9 +55,9 @@ class Setup:
     def roomy(self):
         return self.target["places"] >= self.decodes > 0
 
-    def serves(self, name, batch, chunk, prefill):
+    def serves(self, name, batch, chunk, prefill=NEVER, decode=NEVER):
         """Return what given settings serve; 0 where they miss a limit."""
-        row = settings_row(batch, chunk, prefill, self.case.units - prefill)
+        row = settings_row(batch, chunk, prefill, decode)
         if strain(self.target, self.costs, name, row) > NEARLY:
             return 0.0
         return loaded(self.target, self.costs, name, row)["rate"]
@@ -96,9 +97,9 @@ def split(one):
         return None
     costs = {name: one.plan[name] for name in ("delta_p_gross", "delta_h", "t_w")}
     ratio = theory.pdd_split(**costs, sla_tpot=one.limit, n_out=one.case.work.n_out)
-    units = one.case.units
-    prefill = min(max(round(units * ratio / (1 + ratio)), 1), units - 1)
-    return 1 - one.serves("disaggregated", row["batch"], row["chunk"], prefill) / one.rates["disaggregated"]
+    pools = [(p, d) for p in range(1, one.case.units) for d in range(1, one.case.units - p + 1)]
+    nearest = min(pools, key=lambda pool: abs(log(pool[0] / pool[1] / ratio)))
+    return 1 - one.serves("disaggregated", row["batch"], row["chunk"], *nearest) / one.rates["disaggregated"]
 
 
 def small_split(one):
@@ -118,7 +119,7 @@ def chunk(one):
         return b + feeding(b) / n_in <= room and one.step(b, feeding(b) / n_in) <= one.limit
 
     batch = largest_whole(MOST, fits)
-    return 1 - (one.serves("chunked", batch, feeding(batch), NEVER) if batch > 0 else 0.0) / one.rates["chunked"]
+    return 1 - (one.serves("chunked", batch, feeding(batch)) if batch > 0 else 0.0) / one.rates["chunked"]
 
 
 def near(one):
