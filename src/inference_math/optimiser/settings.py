@@ -321,7 +321,7 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     feeding, taking = prefill_rates(target, drawn), decode_rates(target, drawn)
     if len(feeding) < 1 or len(taking) < 1:
         return NONE
-    fullest = [most_of(feeding), most_of(taking)]
+    fullest = [place_of_most(feeding), place_of_most(taking)]
     size = target["prefill_gpus"]
     splits = splits_of(target, mean_of(taking[fullest[1]]["rates"]) / mean_of(feeding[fullest[0]]["rates"]))
 
@@ -361,7 +361,7 @@ def index_of_most(values: list[float]) -> int:
     return best
 
 
-def most_of(sides: list[Side]) -> int:
+def place_of_most(sides: list[Side]) -> int:
     """Return the place of the number with which units of a pool do most in the mean."""
     return index_of_most([mean_of(side["rates"]) for side in sides])
 
@@ -422,7 +422,7 @@ def pools_halves(target: Target, drawn: list[StepCosts]) -> list[float]:
     Each is the highest goodput by its own limit alone; 0 of what no draw allows.
     """
     sides = [prefill_rates(target, drawn), decode_rates(target, drawn)]
-    return [mean_of(side[most_of(side)]["rates"]) if len(side) > 0 else 0.0 for side in sides]
+    return [mean_of(side[place_of_most(side)]["rates"]) if len(side) > 0 else 0.0 for side in sides]
 
 
 def most_decodes(step: Step, room: float, tpot: float) -> int:
