@@ -13,9 +13,8 @@ from inference_math import theory
 from inference_math.optimiser.choice import decide, kept_rate, middle_row, served_with, told_rate
 from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
-from inference_math.optimiser.load import strain
 from inference_math.optimiser.search import ALWAYS, NEVER
-from inference_math.optimiser.settings import pools_halves, pools_settings
+from inference_math.optimiser.settings import keeping, pools_halves, pools_settings
 from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
 from inference_math.optimiser.verdict import UNSAID, verdict
 from inference_math.unit.asked import (
@@ -89,9 +88,9 @@ def pools_served(asked: Asked, draws: list[DrawnCoefficients]) -> float:
     own = of_architecture(asked, "disaggregated")
     target, drawn = target_of(own), drawn_costs(own, draws)
     row = pools_settings(target, drawn)
-    keeping = [row["rate"] > 0 and strain(target, one, "disaggregated", row) <= NEARLY for one in drawn]
-    rates = [one["rate"] for one in served_with(target, drawn, "disaggregated", row, keeping)]
-    return kept_rate(rates, keeping) / own["unit"]["gpus"] if median(rates) > 0 else 0.0
+    keeps = keeping(target, drawn, "disaggregated", row)
+    rates = [one["rate"] for one in served_with(target, drawn, "disaggregated", row, keeps)]
+    return kept_rate(rates, keeps) / own["unit"]["gpus"] if median(rates) > 0 else 0.0
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:

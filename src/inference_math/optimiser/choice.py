@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from inference_math.optimiser.doubt import chances_best
 from inference_math.optimiser.draws import interval, mean_of, median
-from inference_math.optimiser.load import loaded, strain
+from inference_math.optimiser.load import loaded
 from inference_math.optimiser.search import ARCHITECTURES, NEVER, NONE
-from inference_math.optimiser.settings import chosen_settings
+from inference_math.optimiser.settings import chosen_settings, keeping
 from inference_math.optimiser.types import Ranking, Solution
 from inference_math.unit.asked import NEARLY
 from inference_math.unit.types import Asked, Row, StepCosts, Target
@@ -40,12 +40,12 @@ def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str
         pooled = 1 if name == "disaggregated" else 0
         target, drawn = targets[pooled], costs[pooled]
         own = chosen_settings(target, name, drawn)
-        keeping = [own["rate"] > 0 and strain(target, one, name, own) <= NEARLY for one in drawn]
-        rows = served_with(target, drawn, name, own, keeping)
+        keeps = keeping(target, drawn, name, own)
+        rows = served_with(target, drawn, name, own, keeps)
         settings[name], each[name] = own, rows
-        kept[name] = len([one for one in keeping if one]) / len(drawn)
+        kept[name] = len([one for one in keeps if one]) / len(drawn)
         rates[name] = [row["rate"] for row in rows]
-        goodput[name] = kept_rate(rates[name], keeping)
+        goodput[name] = kept_rate(rates[name], keeps)
     solution = chosen(rates, goodput, doubts)
     solution["settings"] = settings
     solution["each"] = each
@@ -53,16 +53,16 @@ def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str
     return solution
 
 
-def kept_rate(rates: list[float], keeping: list[bool]) -> float:
+def kept_rate(rates: list[float], keeps: list[bool]) -> float:
     """Return the goodput: the mean of rates over all draws, where those that do not keep the limits count nothing."""
-    return mean_of([rates[i] if keeping[i] else 0.0 for i in range(len(rates))])
+    return mean_of([rates[i] if keeps[i] else 0.0 for i in range(len(rates))])
 
 
-def served_with(target: Target, drawn: list[StepCosts], name: str, own: Row, keeping: list[bool]) -> list[Row]:
+def served_with(target: Target, drawn: list[StepCosts], name: str, own: Row, keeps: list[bool]) -> list[Row]:
     """Return what an architecture does under each draw with its settings, or where they miss a limit, with others."""
     rows: list[Row] = []
     for i in range(len(drawn)):
-        if keeping[i]:
+        if keeps[i]:
             rows.append(loaded(target, drawn[i], name, own))
         else:
             rows.append(alone(target, drawn[i], name) if own["rate"] > 0 else NONE)
@@ -75,9 +75,7 @@ def alone(target: Target, one: StepCosts, name: str) -> Row:
     return loaded(target, one, name, own) if own["rate"] > 0 else NONE
 
 
-def chosen(
-    rates: dict[str, list[float]], goodput: dict[str, float], doubts: dict[str, list[float]]
-) -> Solution:  # fmt: skip
+def chosen(rates: dict[str, list[float]], goodput: dict[str, float], doubts: dict[str, list[float]]) -> Solution:
     """Return the choice by the goodput of each architecture, in requests/s: the highest.
 
     Of those that meet the limits in most draws, by their rates under each draw. It is the least expected regret. Errors

@@ -179,45 +179,53 @@ def roomy_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
         WIDE_STEPS * NARROW_STEPS
     )
 
-    def goodput(at: float) -> float:
-        return served_beside(target, drawn, exp(at * step))[1]
-
     easiest = peak(
         lambda at: -middle_strain(target, drawn, exp(at * step)), 0.0, 1.0 * WIDE_STEPS * NARROW_STEPS, ROUGH
     )
     places = [1.0 * NARROW_STEPS * i for i in range(WIDE_STEPS + 1)]
     places.append(easiest)
-    wide = highest_first(places, goodput)[0]
+    wide = looks_at(target, drawn, places, step)[0][2]
     narrow = [floor(wide) + 1.0 * i for i in range(-NARROW_STEPS, NARROW_STEPS + 1) if floor(wide) + i >= 0]
     narrow.append(wide)
     best = [0.0, 0.0, NEVER]
-    for place in highest_first(narrow, goodput)[:TEETH]:
-        for at in [place, widest(target, drawn, place, step)]:
-            batch, here = served_beside(target, drawn, exp(at * step))
-            if here > best[1] * NEARLY:
-                best = [batch, here, exp(at * step)]
+    for look in looks_at(target, drawn, narrow, step)[:TEETH]:
+        for batch, goodput, place in [look, looks_at(target, drawn, [widest(target, drawn, look, step)], step)[0]]:
+            if goodput > best[1] * NEARLY:
+                best = [batch, goodput, exp(place * step)]
     return best
 
 
-def highest_first(places: list[float], height: Callable[[float], float]) -> list[float]:
-    """Return places by what a function is there, the highest first."""
-    rows = [[place, height(place)] for place in places]
-    rows.sort(key=lambda row: -row[1])
-    return [row[0] for row in rows]
+def looks_at(target: Target, drawn: list[StepCosts], places: list[float], step: float) -> list[list[float]]:
+    """Return what `served_beside` has for the chunks at some places, and the places, the highest goodput first."""
+    looks: list[list[float]] = []
+    for place in places:
+        batch, goodput = served_beside(target, drawn, exp(place * step))
+        looks.append([batch, goodput, place])
+    looks.sort(key=lambda look: -look[1])
+    return looks
 
 
-def widest(target: Target, drawn: list[StepCosts], place: float, step: float) -> float:
-    """Return the place of the chunk near one that leaves most decodes to all draws that keep the limits beside it."""
-    row = settings_row(served_beside(target, drawn, exp(place * step))[0], exp(place * step), NEVER, NEVER)
-    able = [costs for costs in drawn if strain(target, costs, "chunked", row) <= NEARLY]
+def widest(target: Target, drawn: list[StepCosts], look: list[float], step: float) -> float:
+    """Return the place of the chunk near one that leaves most decodes to all draws that keep the limits beside it.
+
+    `look`: a row of `looks_at`.
+    """
+    place = look[2]
+    able = keeping(target, drawn, "chunked", settings_row(look[0], exp(place * step), NEVER, NEVER))
 
     def left(at: float) -> float:
         least = target["room"]
-        for costs in able:
-            least = min(least, most_beside(target, costs, exp(at * step)))
+        for i in range(len(drawn)):
+            if able[i]:
+                least = min(least, most_beside(target, drawn[i], exp(at * step)))
         return least
 
     return peak(left, max(0.0, place - 1), place + 1, ROUGH)
+
+
+def keeping(target: Target, drawn: list[StepCosts], name: str, row: Row) -> list[bool]:
+    """Tell for each draw whether an architecture's settings keep the limits; no settings keep none."""
+    return [row["rate"] > 0 and strain(target, costs, name, row) <= NEARLY for costs in drawn]
 
 
 def chunked_alone(target: Target, one: StepCosts) -> Row:

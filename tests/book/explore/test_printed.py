@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections import Counter
+from importlib import import_module
 from math import exp
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from node import Node
 from scipy.optimize import brentq
 from scipy.special import gammainc
 
+from inference_math.evidence import numerals
 from inference_math_book.explore import browser as printed
 
 LISTS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # and what is annotated as one
@@ -152,3 +154,24 @@ def test_what_is_scipy_s_in_python_is_the_same_in_the_script(tmp_path):
     ):
         asked = f"(high) => {{ {printed._PRELUDE} return brentq((x) => {formula}, 0, high, [], 1e-12, 1e-12); }}"
         assert node.ask(asked, [[high]]) == pytest.approx([brentq(python, 0.0, high, (), 1e-12, 1e-12)], rel=1e-9)
+
+
+def test_no_two_printed_modules_and_no_function_that_the_page_has_share_a_name():
+    """All are one scope there: of two with a name the later one would be called for both."""
+    own = dict.fromkeys(numerals.__all__, numerals)
+    own |= dict.fromkeys(re.findall(r"^function (\w+)", printed._PRELUDE, re.MULTILINE))
+    twice = []
+    for module in map(import_module, printed.PRINTED_MODULES):
+        for node in ast.parse(inspect.getsource(module)).body:
+            names = [node.name] if isinstance(node, ast.FunctionDef) else []
+            if isinstance(node, ast.Assign):
+                names = [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            for name in names:
+                if (
+                    name in own
+                    and not name.startswith("__")
+                    and getattr(own[name], name, None) is not vars(module)[name]
+                ):
+                    twice.append(name)
+                own[name] = module
+    assert twice == []
