@@ -383,3 +383,10 @@ def test_a_prefill_unit_costs_what_such_a_unit_does():
     for prompts in (1.0, 3.0):
         assert one["prefill"](0.0, prompts) == pytest.approx(alone["mixed"](0.0, prompts))
     assert one["mixed"](0.0, 1.0) == answers.under(slow.asked, found, factors)["mixed"](0.0, 1.0)
+
+
+def test_a_kv_cache_without_room_for_a_request_serves_none_under_any_draw():
+    case = Case(Unit.of("llama-3-70b", "h100-sxm", 1, "fp8"), Workload(16_000, 500), SLA(10, 1))
+    found = answers.solve(case.asked, slower((0.9, 1.1), case))
+    assert not any(max(rates) for rates in found["rates"].values())
+    assert found["best"] == ""

@@ -61,6 +61,8 @@ def chosen_settings(target: Target, name: str, drawn: list[StepCosts]) -> Row:
     That is what they serve in the mean over all draws, where a draw that misses a limit counts as nothing. What no
     draw loses by a looser limit, the best settings do not lose: so no answer falls.
     """
+    if not target["room"] > FEW:
+        return NONE
     if name == "aggregated":
         return aggregated_settings(target, drawn)
     if name == "chunked":

@@ -320,7 +320,8 @@ def test_where_a_plan_goes_is_looked_at_before_it_is_computed(option, tmp_path, 
 
 
 # What is called as soon as a process has begun what is to be interrupted; then it never ends by itself.
-BEGUN = "import time\nprint('begun', flush=True)\ntime.sleep(10_000)\n"
+# Each writes its line at once: two that print without a buffer may mix "begun" and the end of the line.
+BEGUN = "import os, time\nos.write(1, b'begun\\n')\ntime.sleep(10_000)\n"
 DOORS = {
     "module": [sys.executable, "-m", "inference_math_planner"],
     "script": [str(Path(sys.executable).with_name("inference-math"))],

@@ -5,6 +5,7 @@ import pytest
 from inference_math_planner.fleets import queues, tries
 
 SOLVED = {"rates": {"chunked": [3.0], "disaggregated": [4.0], "aggregated": [0.0]}}
+SOLVED["goodput"] = {name: rates[0] for name, rates in SOLVED["rates"].items()}
 ASKED = {"unit": {"gpus": 2}, "units": 8, "pools": []}
 BOTH = [*tries.TOGETHER, *tries.IN_POOLS]
 
