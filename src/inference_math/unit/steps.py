@@ -426,8 +426,8 @@ def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float
 def step_beside(terms: Terms, spans: Spans, decodes: float, prompts: float, busy: float) -> float:
     """Return the seconds of a step; see `parts_of` for the arguments."""
     each = parts_of(terms, spans, decodes, prompts, busy, max, min)
-    rest = each[2] + each[3] + each[4] + each[5] + each[6]
-    return step_time(each[0], each[1], rest)  # type: ignore[arg-type]  # of numbers: so `max` and `min` are
+    # All are numbers, as their `max` and `min` are.
+    return step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])  # type: ignore[arg-type]
 
 
 def floor_terms(unit: UnitNumbers) -> FloorTerms:
