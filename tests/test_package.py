@@ -16,7 +16,8 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 import inference_math
-from inference_math import evidence
+from inference_math import evidence, theory
+from inference_math_planner import laws
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -202,6 +203,14 @@ def test_who_computes_needs_no_more_than_that(missing, code, tmp_path):
     run(sys.executable, "-c", block + code, cwd=tmp_path)
 
 
+@pytest.mark.parametrize(("room", "own"), [(theory, "delta_p"), (laws, "littles_law")])
+def test_a_room_of_formulas_lists_them_and_has_no_others(room, own):
+    assert {own, "CATALOGUE"} < {*dir(room)}
+    assert getattr(room, own) is room.CATALOGUE[own]
+    with pytest.raises(AttributeError, match="no attribute 'delta_q'"):
+        _ = room.delta_q
+
+
 LAWS = {"theory", "unit", "simulate", "optimiser", "sympy"}
 
 
@@ -212,9 +221,11 @@ LAWS = {"theory", "unit", "simulate", "optimiser", "sympy"}
         ("inference_math.catalogue.tiers", LAWS, 17),
         ("inference_math_planner.fleets.traces", LAWS, 20),
         ("inference_math.workload", {"theory", "catalogue", "unit"}, 100),
-        ("inference_math.unit.operators", {"workload", "simulate", "optimiser"}, 100),
-        ("inference_math.unit.unit", {"simulate", "optimiser"}, 100),
-        ("inference_math.simulate", {"catalogue", "optimiser"}, 100),
+        ("inference_math.theory", {"sympy"}, 4),
+        ("inference_math_planner.laws", {"sympy"}, 4),
+        ("inference_math.unit.operators", {"workload", "simulate", "optimiser", "sympy"}, 100),
+        ("inference_math.unit.unit", {"simulate", "optimiser", "sympy"}, 100),
+        ("inference_math.simulate", {"catalogue", "optimiser", "sympy"}, 100),
         ("inference_math_planner", {"simulate", "fleets.traffic"}, 150),  # one unit is planned without a simulator
     ],
 )

@@ -20,14 +20,18 @@ __version__ = version("inference-math")
 __all__ = [*_ROOMS, "SLA", "Unit", "Workload"]
 
 
-def door(package: str, **names: str) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package that loads a module when one of the `names` that it owns is asked for."""
+def door(package: str, others: str = "", **names: str) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package that loads a module when one of the `names` that it owns is asked for.
+
+    The module `others`, if there is one, is asked for each other name.
+    """
     owners = {name: module for module, owned in names.items() for name in owned.split()}
 
     def entered(name: str) -> Any:
-        if name not in owners:
+        module = owners.get(name, "" if name.startswith("_") else others)
+        if not module:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{owners[name]}"), name)
+        return getattr(import_module(f"{package}.{module}"), name)
 
     return entered
 

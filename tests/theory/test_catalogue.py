@@ -1,11 +1,13 @@
-"""What holds for every formula of the catalogue."""
+"""What holds for every formula of the catalogue, and for the functions that are written of it."""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 
 import mpmath
 import numpy as np
+import plain
 import pytest
 import sympy as sp
 from hypothesis import assume, given, settings
@@ -21,7 +23,7 @@ EVERY = pytest.mark.parametrize("formula", laws.CATALOGUE.values(), ids=lambda f
 @given(data=st.data())
 @settings(max_examples=10)
 def test_numpy_computes_what_sympy_means(formula, data):
-    """The compiled function against 40 digits, at random points inside the accepted ranges."""
+    """Compiled functions, and those without SymPy, against 40 digits, at random points inside the accepted ranges."""
     given_ = {}
     for symbol in formula.arguments:
         high = 0.99 if QUANTITIES[symbol.name].accepted.high == 1 else 1e3
@@ -57,9 +59,16 @@ def check_against_forty_digits(formula, given_):
     accepted = [exact, *(beside if formula.expr.has(sp.floor) else [])]
     # Rounding moves a difference by its larger part's last digits, and a power by its exponent's.
     lost = max(1e-11, LOST[formula.name](**given_) if formula.name in LOST else 0)
-    assert any(formula(**given_) == pytest.approx(float(v), rel=1e-11, abs=lost) for v in accepted)
+    for function in (formula, *without_sympy(formula)):
+        assert any(function(**given_) == pytest.approx(float(v), rel=1e-11, abs=lost) for v in accepted)
     many = formula(**{name: np.full((2, 3), value) for name, value in given_.items()})
     assert many == pytest.approx(np.full((2, 3), formula(**given_)), rel=1e-12)
+
+
+def without_sympy(formula):
+    """Return the functions that were written of a formula."""
+    rooms = map(import_module, plain.MODULES)
+    return [getattr(room, formula.name) for room in rooms if hasattr(room, formula.name)]
 
 
 def in_forty_digits(formula, values):

@@ -68,7 +68,7 @@ def test_the_signature_is_the_catalogue_s_by_name_only():
 
 def test_arguments_must_be_the_symbols_of_the_expression():
     with pytest.raises(ValueError, match="not the symbols"):
-        Formula("f", (alpha, e), alpha + 1, "f", "1", "C00", "", "")
+        _ = Formula("f", (alpha, e), lambda alpha, e: alpha + 1, "f", "1", "C00", "", "").expr
 
 
 def test_a_function_becomes_a_formula_of_its_module():
@@ -127,7 +127,7 @@ def test_vega_refuses_what_the_browser_cannot_evaluate(expr):
 
 
 def test_maximum_of_different_shapes():
-    f = Formula("f", (alpha, e, n_in), sp.Max(alpha, e, n_in) - sp.Min(alpha, e, n_in), "f", "1", "C00", "test", "test")
+    f = Formula("f", (alpha, e, n_in), lambda *x: sp.Max(*x) - sp.Min(*x), "f", "1", "C00", "test", "test")
     result = f(alpha=[0.1, 0.9], e=np.array([[0.5], [5.0]]), n_in=0.3)
     np.testing.assert_allclose(result, [[0.4, 0.6], [4.9, 4.7]])
 
@@ -156,6 +156,6 @@ def test_parts_with_a_symbol_of_their_own_are_printed_and_put_in():
     part, told = sp.Symbol("part"), ("a", "1", "C01", "", "")
     for where in ({n_in: n_in + 1}, {part: n_in}):
         with pytest.raises(ValueError, match="the symbols of where"):
-            Formula("a", (n_in,), 2 * n_in, *told, where=where)
-    assert Formula("a", (n_in,), 2 * part, *told, where={part: n_in}).expr == 2 * n_in
+            _ = Formula("a", (n_in,), lambda n_in: 2 * n_in, *told, where=where).expr
+    assert Formula("a", (n_in,), lambda n_in: 2 * part, *told, where={part: n_in}).expr == 2 * n_in
     assert theory.crossover.latex == r"\alpha^{*} = \frac{e}{1 + e}"

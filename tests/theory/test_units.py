@@ -49,10 +49,12 @@ def test_units(formula):
 
 
 def test_the_check_finds_a_wrong_unit_and_a_wrong_formula():
-    wrong_unit = Formula("f", (kv_token, hbm_bw), kv_token / hbm_bw, "f", "1", "C00", "test", "test")
+    wrong_unit = Formula("f", (kv_token, hbm_bw), lambda read, rate: read / rate, "f", "1", "C00", "test", "test")
     assert not keeps_its_unit(wrong_unit)
     # The other reading of claim C19: the square root over the cache size, too.
     ratio = sp.sqrt(n_params / kv_token) * hbm_bw / flops * n_in / n_out
-    other = Formula("f", (n_params, kv_token, hbm_bw, flops, n_in, n_out), ratio, "f", "1", "C19", "test", "test")
+    symbols = (n_params, kv_token, hbm_bw, flops, n_in, n_out)
+    other = Formula("f", symbols, lambda *_: ratio, "f", "1", "C19", "test", "test")
     assert not keeps_its_unit(other)
-    assert keeps_its_unit(Formula("f", (n_layers, n_in), n_in / n_layers, "f", "token", "C00", "test", "test"))
+    right = Formula("f", (n_layers, n_in), lambda layers, n_in: n_in / layers, "f", "token", "C00", "test", "test")
+    assert keeps_its_unit(right)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from math import exp, inf, isfinite
 
-from inference_math import theory
 from inference_math.optimiser.choice import decide, kept_rate, middle_row, served_with, told_rate
 from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
@@ -17,6 +16,22 @@ from inference_math.optimiser.search import ALWAYS, NEVER
 from inference_math.optimiser.settings import keeping, pools_halves, pools_settings
 from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
 from inference_math.optimiser.verdict import UNSAID, verdict
+from inference_math.theory.plain import (
+    chunk_size_full,
+    chunked_gain_sla_serial,
+    concurrent_prefills,
+    delta_p,
+    expected_tpot_full,
+    expected_ttft_full,
+    gain_bound,
+    max_batch,
+    max_batch_ttft_full,
+    pdd_concurrency,
+    pdd_gain_same,
+    pdd_split,
+    request_rate,
+)
+from inference_math.theory.plain import crossover_shared_link as crossover_shared_link  # for `notes`
 from inference_math.unit.asked import (
     NEARLY,
     computed_tokens,
@@ -30,15 +45,6 @@ from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
 from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target, UnitNumbers
 from inference_math.workload.requests import Work
-
-concurrent_prefills, delta_p = theory.concurrent_prefills.plain, theory.delta_p.plain
-expected_tpot_full, expected_ttft_full = theory.expected_tpot_full.plain, theory.expected_ttft_full.plain
-max_batch, max_batch_ttft_full = theory.max_batch.plain, theory.max_batch_ttft_full.plain
-gain_bound, pdd_concurrency = theory.gain_bound.plain, theory.pdd_concurrency.plain
-pdd_gain_same, pdd_split = theory.pdd_gain_same.plain, theory.pdd_split.plain
-chunk_size_full, request_rate = theory.chunk_size_full.plain, theory.request_rate.plain
-chunked_gain_sla_serial = theory.chunked_gain_sla_serial.plain
-crossover_shared_link = theory.crossover_shared_link.plain
 
 
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from math import floor
 
-from inference_math import theory
 from inference_math.optimiser.search import ALWAYS, NONE, edge
+from inference_math.theory.plain import chunk_size_full
 from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import round_trip, seen
 from inference_math.unit.types import Row, Step, StepCosts, Target
 
 LITTLE = 1e-9  # of a unit: GPUs divide as floating-point numbers
-
-chunk_size_full = theory.chunk_size_full.plain
 
 
 def settings_row(batch: float, chunk: float, prefill: float, decode: float) -> Row:

@@ -11,7 +11,6 @@ from math import ceil, exp, floor, log
 
 from inference_math.optimiser.draws import mean_of, median
 from inference_math.optimiser.load import (
-    chunk_size_full,
     fed_by,
     gap_beside,
     left_to_decode,
@@ -23,6 +22,7 @@ from inference_math.optimiser.load import (
 )
 from inference_math.optimiser.search import NEVER, NONE, edge, highest, peak
 from inference_math.optimiser.types import Side
+from inference_math.theory.plain import chunk_size_full
 from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import largest_batch, largest_whole, round_trip
 from inference_math.unit.types import Row, Step, StepCosts, Target

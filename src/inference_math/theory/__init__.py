@@ -1,27 +1,21 @@
-"""The formulas: each one a `Formula`, by name in this module and by ID in `CATALOGUE`."""
+"""The formulas: each one a `Formula`, by name in this module and by ID in `CATALOGUE`.
 
-# Each module has its `__all__` from `formula`. In the order of the book, which is the catalogue's.
-# ruff: noqa: F403, I001
+They are in SymPy, which is loaded when the first is asked for. As functions of plain numbers they are in `plain`.
+"""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from __future__ import annotations
 
-from inference_math.theory._talks import BOOK as BOOK
-from inference_math.theory.formula import Formula
+from typing import TYPE_CHECKING
 
-from inference_math.theory.tokens import *
-from inference_math.theory.prefill import *
-from inference_math.theory.interference import *
-from inference_math.theory.sla import *
-from inference_math.theory.regimes import *
-from inference_math.theory.chunked import *
-from inference_math.theory.disaggregation import *
-from inference_math.theory.unit_time import *
-from inference_math.theory.bound import *
-from inference_math.theory.sessions import *
-from inference_math.theory.stores import *
-from inference_math.theory.step import *
+from inference_math import door
 
-CATALOGUE: Mapping[str, Formula] = MappingProxyType(
-    {name: formula for name, formula in globals().items() if isinstance(formula, Formula)}
-)
+if TYPE_CHECKING:
+    from inference_math.theory.formulas import *  # noqa: F403
+else:
+    __getattr__ = door(__name__, others="formulas")
+
+
+def __dir__() -> list[str]:
+    from inference_math.theory import formulas
+
+    return dir(formulas)

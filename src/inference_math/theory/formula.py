@@ -33,8 +33,9 @@ class Formula:
         The name in the catalogue, for example ``"crossover"``.
     arguments
         The symbols of `notation` that the expression contains, in the order of the signature.
-    expr
-        The right-hand side; it may have the symbols of `where`, which are put in.
+    right
+        The function of these symbols that returns the right-hand side; it may have the symbols of `where`, too. It is
+        called when the expression is asked for first: SymPy takes a second for all formulas.
     latex_name
         The left-hand side, in LaTeX.
     unit
@@ -59,7 +60,7 @@ class Formula:
 
     name: str
     arguments: tuple[sp.Symbol, ...]
-    expr: sp.Expr
+    right: Callable[..., sp.Expr]
     latex_name: str
     unit: str
     claim: str
@@ -68,18 +69,28 @@ class Formula:
     domain: sp.Basic = sp.true
     where: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     room: str = "theory"
-    latex: str = field(init=False)  # the equation, left and right side
 
-    def __post_init__(self) -> None:
-        parts = [f"{to_latex(symbol)} = {to_latex(part)}" for symbol, part in self.where.items()]
-        unused = set(self.where) - self.expr.free_symbols
-        if unused or set(self.where) & set(self.arguments):
+    @cached_property
+    def _written(self) -> sp.Expr:
+        """The right-hand side as it is printed, with the symbols of `where`."""
+        return self.right(*self.arguments)
+
+    @cached_property
+    def expr(self) -> sp.Expr:
+        """The right-hand side, in the symbols of `arguments` alone; others are a `ValueError`."""
+        parts = set(self.where)
+        if parts - self._written.free_symbols or parts & set(self.arguments):
             raise ValueError(f"{self.name}: the symbols of where are not the expression's own")
-        printed = r",\quad ".join([f"{self.latex_name} = {to_latex(self.expr)}", *parts])
-        object.__setattr__(self, "latex", printed)
-        object.__setattr__(self, "expr", self.expr.subs(self.where))
-        if set(self.arguments) != self.expr.free_symbols or not self.domain.free_symbols <= set(self.arguments):
+        expr = self._written.subs(self.where)
+        if set(self.arguments) != expr.free_symbols or not self.domain.free_symbols <= set(self.arguments):
             raise ValueError(f"{self.name}: the arguments are not the symbols of the expression")
+        return expr
+
+    @cached_property
+    def latex(self) -> str:
+        """The equation, left and right side, and those of its parts."""
+        parts = [f"{to_latex(symbol)} = {to_latex(part)}" for symbol, part in self.where.items()]
+        return r",\quad ".join([f"{self.latex_name} = {to_latex(self._written)}", *parts])
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -250,7 +261,7 @@ def formula(
     Raises
     ------
     ValueError
-        For a parameter that is no symbol of `notation`, and as `Formula`.
+        For a parameter that is no symbol of `notation`.
 
     Examples
     --------
@@ -267,10 +278,9 @@ def formula(
         names = [as_one_of(f"a parameter of {name}", n, QUANTITIES) for n in inspect.signature(function).parameters]
         symbols = tuple(QUANTITIES[n].symbol for n in names)
         meaning = " ".join((function.__doc__ or "").split())
-        expr = function(*symbols)
         insort(function.__globals__.setdefault("__all__", []), name)
         room = str(function.__module__).split(".")[-2:][0]
-        return Formula(name, symbols, expr, latex_name, unit, claim, source, meaning, domain, where or {}, room)
+        return Formula(name, symbols, function, latex_name, unit, claim, source, meaning, domain, where or {}, room)
 
     return as_formula
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from inference_math import theory
+from inference_math.theory.plain import max_batch_growing, max_batch_reserved
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Rates, Row, Target, UnitNumbers
@@ -13,8 +13,6 @@ from inference_math.workload.requests import Work
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
-
-max_batch_growing, max_batch_reserved = theory.max_batch_growing.plain, theory.max_batch_reserved.plain
 
 NEARLY = 1 + 1e-9  # a setting that meets a limit exactly keeps it
 MOST_TOKENS = 16_384  # of prompts that a group of GPUs computes together: beyond, engines run out of workspace

@@ -32,6 +32,7 @@ from inference_math.evidence.checks import (
 from inference_math.evidence.sentences import say
 from inference_math.unit.mixing import SHARE_NAMES, anchored, away, drawn
 from inference_math.unit.scope import foreign, outside, set_ups_of
+from inference_math.unit.sobol import sobol
 from inference_math.unit.types import DrawnCoefficients
 
 __all__ = [
@@ -452,11 +453,11 @@ def imbalance(chosen: ArrayLike) -> float:
 @lru_cache(maxsize=8)
 def normals(count: int) -> list[list[float]]:
     """Return rows of normal numbers for `count` draws, one for each coefficient and three errors: Sobol points."""
-    from scipy.stats import norm, qmc  # here, since it takes half a second and the fast path needs none of it
+    from scipy.special import ndtri  # here, since it takes half a second and the fast path needs none of it
 
     bits = int(np.ceil(np.log2(max(count, 2))))
-    cells = qmc.Sobol(len(COEFFICIENTS) + 3, scramble=False).random_base2(bits)[:count]
-    rows: list[list[float]] = norm.ppf(cells + 0.5 / 2**bits).tolist()  # from a cell's corner to its middle
+    cells = sobol(len(COEFFICIENTS) + 3, bits)[:count]
+    rows: list[list[float]] = ndtri(cells + 0.5 / 2**bits).tolist()  # from a cell's corner to its middle
     return rows
 
 

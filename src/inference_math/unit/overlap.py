@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from inference_math import theory
-
-step_additive, step_full, step_serial = theory.step_additive.plain, theory.step_full.plain, theory.step_serial.plain
-step_time = theory.step_time.plain
+from inference_math.theory.plain import step_additive, step_full, step_serial, step_time
 
 OVERLAPS = ["none", "quadrature", "serial-kv", "full"]
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from inference_math import theory
 from inference_math.catalogue.models import WORKSPACE, Gpu
 from inference_math.catalogue.precisions import PRECISIONS
 from inference_math.catalogue.tiers import Tier
+from inference_math.evidence.checks import ANY_POSITIVE, as_numbers
+from inference_math.theory.arrays import kv_load_time, token_acceleration
+from inference_math.unit.mean import as_scalar
 from inference_math.unit.types import Rates
 
 __all__ = ["acceleration", "rates_of"]
@@ -37,5 +39,5 @@ def acceleration(store: Tier, T: ArrayLike, kv_token: ArrayLike, gpus: int = 1) 
     >>> round(acceleration(tier("dram"), T=7e-5, kv_token=163_840, gpus=2), 1)
     54.7
     """
-    R = theory.kv_load_time(kv_token=kv_token, io_bw=gpus * store.read_bw)
-    return theory.token_acceleration(T=T, R=R)
+    R = kv_load_time(as_numbers("kv_token", kv_token, ANY_POSITIVE), gpus * store.read_bw)
+    return as_scalar(token_acceleration(as_numbers("T", T, ANY_POSITIVE), R))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from inference_math import theory
+from inference_math.theory.plain import allreduce_time, kv_load_time, matrix_time, mean_context, read_time, step_time
 from inference_math.unit.fullest import fullest
 from inference_math.unit.types import (
     ByChance,
@@ -33,10 +33,6 @@ from inference_math.workload.requests import Work
 
 if TYPE_CHECKING:
     from inference_math.evidence.checks import Numbers
-
-allreduce_time, kv_load_time = theory.allreduce_time.plain, theory.kv_load_time.plain
-matrix_time, mean_context, read_time = theory.matrix_time.plain, theory.mean_context.plain, theory.read_time.plain
-step_time = theory.step_time.plain
 
 HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
@@ -430,7 +426,8 @@ def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float
 def step_beside(terms: Terms, spans: Spans, decodes: float, prompts: float, busy: float) -> float:
     """Return the seconds of a step; see `parts_of` for the arguments."""
     each = parts_of(terms, spans, decodes, prompts, busy, max, min)
-    return step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])
+    # All are numbers, as their `max` and `min` are.
+    return step_time(each[0], each[1], each[2] + each[3] + each[4] + each[5] + each[6])  # type: ignore[arg-type]
 
 
 def floor_terms(unit: UnitNumbers) -> FloorTerms:

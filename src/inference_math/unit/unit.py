@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from inference_math import catalogue, theory
+from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model, as_precision
 from inference_math.catalogue.engines import engine as engine_record
 from inference_math.catalogue.engines import engines, usual_limits
@@ -35,6 +35,7 @@ from inference_math.evidence.checks import (
 )
 from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
+from inference_math.theory.arrays import decode_share, step_time
 from inference_math.unit.asked import kept_by, max_kv_seqs, usual_share
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
@@ -350,7 +351,7 @@ class Unit:
 
     def _step(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> Numbers:
         weights, matrices, *rest = self._parts(decodes, context, new, cached, prompts)
-        return theory.step_time.unchecked(weights, matrices, sum(rest))
+        return step_time(weights, matrices, sum(rest))
 
     def _parts(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> list[Any]:
         spans = spans_of(self.terms, context, new, cached, np.minimum)
@@ -420,7 +421,7 @@ class Unit:
         """Return z beside so many decodes: how much of one more decode's compute lengthens the step [C14]."""
         tokens = as_numbers("decodes", decodes, AT_LEAST_ZERO)
         weights, matrices, *_ = self._parts(tokens, 0, 0, 0, 0)
-        return as_scalar(theory.decode_share.unchecked(weights, np.where(tokens > 0, matrices, 0)))
+        return as_scalar(decode_share(weights, np.where(tokens > 0, matrices, 0)))
 
     def costs(self, work: Workload, read_bw: float = 0.0) -> WorkloadCosts:
         """Return the talks' numbers of a workload: t_w, TTFT(1), KV read, what else a decode adds, KV capacity.

@@ -15,10 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from inference_math import catalogue, theory
+from inference_math import catalogue
 from inference_math.catalogue import Gpu
 from inference_math.evidence import Table
 from inference_math.evidence.fits import rounded
+from inference_math.theory.arrays import step_time
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.costs import GROWTH_BATCH
@@ -220,11 +221,9 @@ def _lined(
     # Its start is the kernels' own, and in t_w already.
     _, p = _relative(np.column_stack([np.ones(len(attention)), attention["tokens"] ** 2 / 2]), attention)
     seconds, pairs = prompt["seconds"].to_numpy(dtype=float), p * n**2 / 2
-    found_T = least_squares(
-        lambda T: (theory.step_time.unchecked(t_w, T * n, pairs)) / seconds - 1, seconds[-1:] / n[-1:], x_scale=1e-6
-    )
+    found_T = least_squares(lambda T: step_time(t_w, T * n, pairs) / seconds - 1, seconds[-1:] / n[-1:], x_scale=1e-6)
     T = float(rounded(found_T.x[0]))
-    bend = np.asarray(theory.step_time.unchecked(t_w, T * n, pairs))
+    bend = np.asarray(step_time(t_w, T * n, pairs))
     return np.array([t_w, growth, r, T, p]), np.concatenate([terms @ found, bend])
 
 

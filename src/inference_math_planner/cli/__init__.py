@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+
+from inference_math import __version__
 
 __all__ = ["main"]
 
@@ -12,6 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0, 2 for bad input; 1 where no architecture meets the SLA, or an engine is not as predicted; 130 after Ctrl-C.
     """
+    if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
+        print(f"inference-math {__version__}")  # as `options.parser` has it, which takes longer to load than this
+        return 0
     try:
         from inference_math_planner.cli.commands import main as run  # seconds, in which somebody may press it, too
 

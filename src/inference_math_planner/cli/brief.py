@@ -5,20 +5,22 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from math import ceil, floor, inf, isfinite
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from inference_math.evidence.numerals import digits, in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.types import Part
-from inference_math_planner import Benchmark, Foreseen, Ladder
 from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
 from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
 from inference_math_planner.fleets.bench import CLOSE
 from inference_math_planner.fleets.benchmarks import COLUMNS, cadence_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from inference_math_planner import Benchmark, Foreseen, Ladder
 
 __all__ = ["LINES", "bench_lines", "cadence_lines", "plan_after", "store_lines", "tier_of"]
 

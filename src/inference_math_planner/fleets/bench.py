@@ -22,8 +22,7 @@ from inference_math.unit.types import CoefficientValues, ComparisonError, Part, 
 from inference_math.workload.requests import Work
 from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
-from inference_math_planner.laws import prompts_met as _prompts_met
-from inference_math_planner.laws import rounds_needed as _rounds_needed
+from inference_math_planner.laws.plain import prompts_met, rounds_needed
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -33,8 +32,6 @@ __all__ = [
     "bench_played", "bench_pools", "bench_refused", "bench_said", "bench_system", "cadence_doubts", "cadence_notes",
     "cadence_said", "cadence_verdict", "ttft_ends",
 ]  # fmt: skip
-
-prompts_met, rounds_needed = _prompts_met.plain, _rounds_needed.plain
 
 CADENCES = [1, 2, 4, 8, 16]  # steps from prompts to prompts that are compared
 CLOSE = 0.05  # how near to the steady mean TTFT is near enough

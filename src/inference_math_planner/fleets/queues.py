@@ -46,11 +46,9 @@ from inference_math.unit.steps import (
     unit_terms,
 )
 from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
-from inference_math_planner import laws
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
-
-thinned_cv = laws.thinned_cv.plain
+from inference_math_planner.laws.plain import thinned_cv
 
 # Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
 AT_ONCE: Admission = {

@@ -1,23 +1,23 @@
 """Laws beyond the talks: queues, first tokens, cadence, routing. `CATALOGUE` has them after those of `theory`.
 
-Quantiles of gaps are in `latency`, of waits in `waiting`, rounds of prompts and decodes in `rounds`.
+Quantiles of gaps are in `latency`, of waits in `waiting`, rounds of prompts and decodes in `rounds`. The formulas are
+in SymPy, which is loaded when the first is asked for; as functions of plain numbers they are in `plain`.
 """
 
-# Each module has its `__all__` from `formula`. In the order of the book, which is the catalogue's.
-# ruff: noqa: F403, I001
+from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from inference_math import theory
-from inference_math.theory.formula import Formula
-from inference_math_planner.laws.routing import spread_of as spread_of
+from inference_math import door
 
-from inference_math_planner.laws.queueing import *
-from inference_math_planner.laws.first_token import *
-from inference_math_planner.laws.cadence import *
-from inference_math_planner.laws.routing import *
+if TYPE_CHECKING:
+    from inference_math_planner.laws.formulas import *  # noqa: F403
+    from inference_math_planner.laws.routing import spread_of as spread_of
+else:
+    __getattr__ = door(__name__, others="formulas", routing="spread_of")
 
-CATALOGUE: Mapping[str, Formula] = MappingProxyType(
-    {**theory.CATALOGUE, **{name: own for name, own in globals().items() if isinstance(own, Formula)}}
-)
+
+def __dir__() -> list[str]:
+    from inference_math_planner.laws import formulas
+
+    return [*dir(formulas), "spread_of"]

@@ -63,12 +63,36 @@ def test_a_plan_prints(capsys):
     assert "All numbers\n" in everything
 
 
-@pytest.mark.parametrize(("option", "words"), [("--version", __version__), ("--help", "1 where nothing meets the")])
-def test_it_says_its_version_and_what_it_returns(option, words, capsys):
+def test_it_says_what_it_returns(capsys):
     with pytest.raises(SystemExit) as ended:
-        main([option])
+        main(["--help"])
     assert ended.value.code == 0
-    assert words in " ".join(capsys.readouterr().out.split())
+    assert "1 where nothing meets the" in " ".join(capsys.readouterr().out.split())
+
+
+def loaded_by(commands):
+    """Return the modules that a fresh interpreter has after it ran some commands."""
+    code = f"import sys; from inference_math_planner.cli import main; print([main(one) for one in {commands}])"
+    code += "; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *printed, ended, modules = done.stdout.splitlines()
+    assert ended == str([0] * len(commands))
+    return printed, {*modules.split()}
+
+
+def test_it_says_its_version_and_loads_no_command(capsys):
+    printed, modules = loaded_by([["--version"]])
+    assert printed == [f"inference-math {__version__}"]
+    assert not {"numpy", "inference_math_planner.cli.commands"} & modules
+    with pytest.raises(SystemExit):  # of the commands' parser, which lists it
+        parser("", RUNS).parse_args(["--version"])
+    assert capsys.readouterr().out == f"{printed[0]}\n"
+
+
+def test_what_is_asked_most_is_answered_without_sympy():
+    _, modules = loaded_by([ASKED, BENCH, [*STORE, *SESSIONS]])
+    assert {"inference_math.theory.plain", "inference_math_planner.laws.plain"} < modules
+    assert not {"sympy", "scipy.stats"} & modules
 
 
 def test_commands_are_written_as_a_script(tmp_path):
