@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-long test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-long test-floors test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -70,8 +70,25 @@ test: lint types html  ## style, types, units, laws, data, pages in a browser, t
 test-long: lint types html  ## before a release: long tests, too, with random examples
 	@$(PYTEST) notebooks --nbval --hypothesis-profile random -n $(WORKERS) --dist loadscope
 
+FAST = -m "not browser and not long"
+
 unit: .venv/.ready  ## the fast tests alone
-	@$(PYTEST) -m "not browser and not long"
+	@$(PYTEST) $(FAST)
+
+# Each floor of the three distributions that compute, at its lowest; what they need in turn is the newest that fits. uv
+# resolves them. The book is left out: it is built from the lock.
+.venv-floors/.ready: pyproject.toml $(wildcard src/*/pyproject.toml)
+	@sh tools/venv.sh .venv-floors
+	@.venv-floors/bin/python -m pip install --quiet uv
+	@.venv-floors/bin/uv pip install --quiet --python .venv-floors/bin/python --no-sources --resolution lowest-direct \
+		--editable ".[test]" --editable src/inference_math_planner --editable src/inference_math_bench
+	@touch .venv-floors/.ready
+
+FLOORS := $(addprefix tests/,theory evidence catalogue workload unit simulate optimiser planner bench) \
+	$(addprefix src/inference_math,/ _planner _bench) --ignore tests/evidence/test_lab_gpu.py
+
+test-floors: .venv-floors/.ready  ## the fast tests of what computes, on the oldest releases that are declared
+	@OMP_NUM_THREADS=1 .venv-floors/bin/python -m pytest $(FLOORS) --doctest-modules $(FAST)
 
 # PyTorch is large, so its tests have an environment of their own. TORCH names another release or build, for
 # example TORCH="torch --index-url https://download.pytorch.org/whl/cpu".

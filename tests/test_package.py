@@ -1,9 +1,10 @@
-"""The package as a user gets it: a wheel in an empty folder, and the README's example."""
+"""The package as a user gets it: a wheel in an empty folder, the README's examples, the changelog."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -118,6 +119,29 @@ def test_the_readme_s_example_prints_what_it_says(root, installed):
     assert run_installed(installed, code) == printed
 
 
+def test_the_readme_s_plan_prints_what_it_says(root):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    asked, printed = re.search(r"```sh\ninference-math (plan .*?)```\n\n```\n(.*?)```", readme, re.S).groups()
+    command = shlex.split(asked.replace("\\\n", " "))
+    assert run(sys.executable, "-m", "inference_math_planner", *command, cwd=root) == printed
+
+
+MOST_WORDS = 600  # of the README's prose: what is longer is a page of the handbook
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere(root):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", readme, flags=re.S | re.M)
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", prose) if "://" not in link]
+    assert len(links) >= 10
+    assert [link for link in links if not (root / link).exists()] == []
+    pages = re.findall(r"`(book/[\w/.-]+)\.html`", prose)  # of the built book
+    assert pages
+    assert [page for page in pages if not (root / f"{page}.md").exists()] == []
+    words = [word for word in re.sub(r"(?<=\])\([^)]*\)", "", prose).split() if re.search(r"\w", word)]
+    assert len(words) <= MOST_WORDS
+
+
 def test_the_wheel_carries_its_data(installed):
     code = (
         "import inference_math; from inference_math import evidence, catalogue\n"
@@ -141,6 +165,40 @@ def test_version_and_licence_are_the_same_everywhere(root):
     assert project["license"] == citation["license"]
     heading = f"## {citation['version']} ({citation['date-released']})\n"
     assert re.search(r"^## \d.*\n", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[0] == heading
+
+
+KINDS = ["Added", "Changed", "Fixed", "Removed", "Numbers that moved"]
+
+
+def test_the_changelog_has_a_line_for_each_change_and_one_table_of_what_moved(root):
+    """The newest two: what is to come, and the last release, whose paragraphs are a page of the book."""
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (.*)\n", changelog, flags=re.M)[1:]
+    assert sections[0] == "Unreleased"
+    for title, text in (sections[:2], sections[2:4]):
+        kinds = re.split(r"^### (.*)\n", text, flags=re.M)[1:]
+        assert kinds[::2] == [kind for kind in KINDS if kind in kinds[::2]], title
+        for kind, lines in zip(kinds[::2], kinds[1::2], strict=True):
+            begins = ("| ", "|---") if kind == KINDS[-1] else "- "
+            assert [line for line in lines.splitlines() if line and not line.startswith(begins)] == [], title
+    lines = [line for line in f"## {sections[2]}\n{sections[3]}".rstrip().splitlines() if not line.startswith("|")]
+    assert len(lines) <= 60
+
+
+def test_what_moved_in_the_changelog_stands_in_the_paragraphs_behind_it(root):
+    """Before and after, to the digit; they are numbers of versions that are gone, so no test can compute them."""
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.split(r"^## (?=0\.4\.0)|^## (?=0\.2\.0)", changelog, flags=re.M)[1]
+    page = re.search(r"\]\((book/reference/[\w-]+\.md)\)", released)[1]
+    told = set(re.findall(r"\d[\d,.]*\d|\d", (root / page).read_text(encoding="utf-8")))
+    heading, _, *rows = re.search(r"### Numbers that moved\n\n(.*)", released, re.S)[1].strip().splitlines()
+    assert heading == "| quantity | before | after | why |"
+    assert len(rows) >= 20
+    for row in rows:
+        _, before, after, why = (cell.strip() for cell in row.strip("|").split("|"))
+        assert why
+        assert before != after
+        assert {*re.findall(r"\d[\d,.]*\d|\d", f"{before} {after}")} <= told, row
 
 
 def test_the_citation_file_is_valid_and_has_the_book_s_addresses_and_year(root):

@@ -7,7 +7,7 @@ var Scorer = {
     const words = asked.split(/\s+/).filter((word) => word.length > 2);
     const found = words.filter((word) => said.includes(word.replace(/s$/, ""))).length;
     const counts = /book\/planner$/.test(file) && /how many|gpus for|calculate|calculator/.test(asked);  // a number is asked for: the planner computes it
-    const lists = /reference\/(api|changelog|contributing|bibliography|formulas)/.test(file);
+    const lists = /reference\/(api|changelog|what-moved|contributing|bibliography|formulas)/.test(file);
     return score + (asked && said.includes(asked) ? 40 : 0) + 12 * found + (counts ? 200 : 0) - (lists ? 15 : 0);
   },
   objNameMatch: 11,

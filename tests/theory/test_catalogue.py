@@ -41,6 +41,11 @@ def test_what_hypothesis_once_found_stays_found(turns):
     check_against_forty_digits(laws.CATALOGUE["reuse_local"], {"turns": turns, "units": 521.0})
 
 
+def test_a_constant_of_five_digits_is_its_decimal():
+    given_ = {"B": 0.5, "rounds": 2.0, "together": 1.0, "n_out": 2.0, "cv": 0.25}
+    check_against_forty_digits(laws.CATALOGUE["prompts_met"], given_)
+
+
 # Each of its two differences is as long as its larger part, and both are multiplied: the last digit of units². A share
 # of stored tokens of a thousand units is still right to nine decimals.
 # Near e = 1 what loading saves is a difference of nearly equal numbers.
@@ -79,4 +84,6 @@ def in_forty_digits(formula, values):
 @cache
 def high_precision(name):
     formula = laws.CATALOGUE[name]
-    return sp.lambdify(formula.arguments, formula.expr, "mpmath")
+    # A constant is its decimal, as in the compiled function, and not its binary number of five digits.
+    decimal = {constant: sp.Rational(str(constant)) for constant in formula.expr.atoms(sp.Float)}
+    return sp.lambdify(formula.arguments, formula.expr.xreplace(decimal), "mpmath")

@@ -176,7 +176,8 @@ def test_experts_that_are_chosen_unevenly_are_left_unread_longer(tokens, cv, idl
     assert even == pytest.approx(idle**tokens)
     assert even * (1 - 1e-9) <= uneven <= idle
     assert steps.unread(told, 1) == pytest.approx(idle)
-    assert steps.unread(told, tokens + 1) < uneven
+    more = steps.unread(told, tokens + 1)
+    assert more < uneven or max(more, uneven) < np.finfo(float).tiny  # below it floats have no more digits
     assert steps.unread(told | {"uneven": 1e-9}, tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
 
 

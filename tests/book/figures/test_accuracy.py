@@ -36,32 +36,34 @@ def test_the_readme_has_the_errors_of_the_tables():
     dense, mixtures = aside[aside.model == "llama-3-70b"], aside[aside.model == "gpt-oss-120b"]
     latent = aside[aside.model.isin(["deepseek-v3", "kimi-k2"])]
     assert len(dense) + len(mixtures) + len(latent) == len(aside)
+    left = evidence.load("served_left_out").frame
+    today = evidence.load("served_error").frame.query("source.str.endswith(', set aside')")
+    others = today[~today.source.str.startswith("InferenceX")]
 
     def off(rows, time):
+        rows = rows.dropna(subset=time)
         return f"{100 * np.average(rows[time], weights=rows.points):.0f} %"
 
     by_engine = sorted(round(100 * one) for one in mixtures.e2e)
-    assert f"dense models comes out {off(dense, 'e2e')} off, of latent attention {off(latent, 'e2e')}" in readme
-    assert f"of mixtures {by_engine[0]} to {by_engine[-1]} % by engine" in readme
-    assert f"{off(dense, 'ttft')} for dense models, {off(mixtures, 'ttft')} for mixtures" in readme
-    assert f"{off(latent, 'ttft')} for latent attention" in readme
-    left = evidence.load("served_left_out").frame
-    worst = f"{100 * left.e2e.max():.0f} % in the worst of {len(left)} set-ups"
-    assert f"Latency comes out {off(left, 'e2e')} off in the mean, and {worst}" in readme
-    first = left.dropna(subset="ttft")
-    assert f"the time to the first token {off(first, 'ttft')}. These points have the source" in readme
-    today = evidence.load("served_error").frame.query("source.str.endswith(', set aside')")
-    assert f"The time per token comes out {off(today, 'error')} off on {today.points.sum()} points" in readme
-    assert f"the time to the first token {off(today.dropna(subset='ttft'), 'ttft')}; on" in readme
-    others = today[~today.source.str.startswith("InferenceX")]
-    assert f"on the {others.points.sum()} points of sources that gave the fit nothing" in readme
-    assert f"nothing the time per token is {off(others, 'error')} off" in readme
-    assert (
-        f"Of the {today.points.sum()} points {off(today, 'inside')} lie within the calibration's own intervals"
-        in readme
-    )
-    assert f"{off(today, 'printed')} within those that a plan prints, which promise nine tenths" in readme
+    worst = f"{100 * left.e2e.max():.0f} %"
+    rows = {
+        "of set-ups whose other curves chose terms of the model: dense models": (off(dense, "e2e"), off(dense, "ttft")),
+        "the same: mixtures": (f"{by_engine[0]} to {by_engine[-1]} % by engine", off(mixtures, "ttft")),
+        "the same: latent attention": (off(latent, "e2e"), off(latent, "ttft")),
+        f"of {len(left)} set-ups left out of the fit": (f"{off(left, 'e2e')}, the worst {worst}", off(left, "ttft")),
+        f"of newer engines, kept for a score: {today.points.sum()} points": (off(today, "error"), off(today, "ttft")),
+        f"of these from sources that gave the fit nothing: {others.points.sum()} points": (off(others, "error"), ""),
+    }
+    table = readme[readme.index("## How far off is that?") :].split("\n\n")[2]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert cells[0] == ["points", "time per request or token", "TTFT"]
+    assert {points: (time, ttft) for points, time, ttft in cells[2:]} == rows
+
+    assert f"Of the three sources of the {today.points.sum()} points" in readme
     assert len(today.source.unique()) == 3
+    own, printed = off(today, "inside"), off(today, "printed")
+    assert f"{own} lie within the calibration's own intervals, and {printed} within those that a plan prints" in readme
+    assert "a plan prints, which promise nine tenths" in readme
     # Who is nearer is predicted better, and intervals that a plan prints hold more than the calibration's own.
     assert np.average(left.tpot, weights=left.points) < np.average(today.error, weights=today.points) / 2
     assert np.average(today.inside, weights=today.points) < np.average(today.printed, weights=today.points) < 0.9
