@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import exp, isnan
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ from scipy import stats
 from inference_math import SLA, Unit, Workload
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
-from inference_math.optimiser.choice import LIKELY, chosen, shares_best
+from inference_math.optimiser.choice import LIKELY, chosen, layouts_ranked, leads, shares_best, told_rate
 from inference_math.optimiser.doubt import CERTAIN
 from inference_math.optimiser.draws import mean_of, median
 from inference_math.optimiser.load import loaded, settings_row, strain
 from inference_math.optimiser.search import NEVER
-from inference_math.optimiser.settings import chosen_settings, served_beside
+from inference_math.optimiser.settings import chosen_settings, most_beside, served_beside, widest
 from inference_math.unit.asked import target_of
 from inference_math_planner import plan
 
@@ -183,3 +183,41 @@ def test_prompts_of_a_pool_are_computed_together_up_to_the_workspace(n_in, promp
     """16,384 tokens, and one prompt at least, where the KV cache has room for more."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, 200), SLA(1e3, 1.0))
     assert target_of(case.asked)["together"] == prompts
+
+
+@pytest.mark.parametrize("place", [4.8, 5.2, 5.4])
+def test_a_chunk_is_moved_to_where_the_draw_with_fewest_decodes_has_most(place):
+    case = Case(TALK, Workload(2200, 170), SLA(1.0, 0.035))
+    target, found = target_of(case.asked), case.unit.found(case.work)
+    drawn = answers.drawn_costs(case.asked, [[found, [slow, slow, 0.0]] for slow in (1.0, 1.1)])
+
+    def fewest(at):
+        return min(most_beside(target, one, exp(at)) for one in drawn)
+
+    most = max(fewest(at) for at in np.linspace(place - 1, place + 1, 200))
+    assert fewest(widest(target, drawn, [0.001, 1.0, place], 1.0)) >= 0.995 * most > 0
+
+
+@pytest.mark.parametrize("chunk", [300.0, 2200.0, 9000.0])
+def test_prompts_under_way_beside_a_chunk_hold_places(chunk):
+    target = target_of(Case(TALK, Workload(2200, 170), SLA(1e3, 10.0)).asked) | {"room": 10.0}
+    costs = {"front": 0.0, "load": 0.0, "apiece": lambda decodes, prompts: 0.02, "mixed": lambda decodes, prompts: 0.02}
+    most = most_beside(target, costs, chunk)
+    assert most + most * 2200 / 169 / min(chunk, 2200) == pytest.approx(10)
+
+
+def test_a_lead_counts_draws_in_which_only_one_serves_and_leaves_out_those_in_which_none_does():
+    assert leads([2.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]) == [1.0, 1.0, -1.0]
+    assert leads([0.0, 0.0], [1.0, 0.0]) == [-1.0]
+
+
+def test_the_goodput_told_is_within_its_ends_where_settings_are_turned_down_in_some_draws():
+    solved = {"rates": {"chunked": [2.0] * 10}, "goodput": {"chunked": 1.4}}
+    assert told_rate(solved, "chunked") == [1.4, 1.4, 2.0]
+
+
+def test_equal_layouts_share_no_draw():
+    """The first of them has it; the smaller unit comes first."""
+    ranked = layouts_ranked([4.0, 4.0, 2.0], [[4.0, 4.0], [4.0, 4.0], [2.0, 2.0]], [2, 1, 4])
+    assert ranked["order"] == [1, 0, 2]
+    assert ranked["best_in"] == [1.0, 0.0, 0.0]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_math.optimiser.doubt import CERTAIN, FARTHER, MANY, NINTHS, below, doubt, doubts, factors_of
+from inference_math.optimiser.doubt import CERTAIN, FARTHER, MANY, NINTHS, below, beside, doubt, doubts, factors_of
 from inference_math.unit.nearest import known_comparisons
 
 KNOWN = {
@@ -60,3 +60,8 @@ def test_aggregated_serving_is_what_others_are_compared_with():
 def test_the_chance_below_a_value_is_student_s_of_few_pairs_and_normal_of_many(value, pairs):
     law = stats.t(pairs) if pairs < MANY else stats.norm
     assert below(value, pairs) == pytest.approx(law.cdf(value), abs=1e-9)
+
+
+def test_a_gain_s_doubt_has_the_bias_of_what_it_is_to_and_less_that_of_what_it_is_from():
+    assert beside([0.1, 0.3, 30], [0.2, 0.4, 6], [0.05, 0.0, 0]) == pytest.approx([0.25, 0.5, 6])
+    assert beside([0.1, 0.3, 30], CERTAIN, [0.05, 0.4, 77]) == pytest.approx([0.05, 0.5, 30])

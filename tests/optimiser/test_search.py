@@ -15,7 +15,7 @@ from inference_math.optimiser import search
 from inference_math.optimiser.architectures import SURE
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.load import left_to_decode, settings_row, strain
-from inference_math.optimiser.settings import FEW_UNITS, MOST_FED, pools_settings
+from inference_math.optimiser.settings import FEW_UNITS, MOST_FED, decode_rates, pools_settings
 from inference_math.unit import batch
 from inference_math.unit.asked import prompts_together
 
@@ -219,3 +219,18 @@ def test_a_link_bounds_the_pools(limit, sent):
         pools = row["prefill_units"], row["decode_units"]
         assert row["rate"] * sum(pools) <= min(pools) / sent * (1 + 1e-9)
         assert row["tpot"] == pytest.approx(row["step"] + sent / 169)
+
+
+@pytest.mark.parametrize("sent", [0.0, 0.03])
+def test_a_cache_sent_is_spread_over_the_gaps_of_an_answer(sent):
+    """Four tokens have three gaps: as many decodes as the limit leaves, and no more."""
+    target = {
+        "n_in": 2200.0, "steps": 4.0, "step": 0.04, "ttft": 1.0, "quantile": 0.0, "sent": sent, "handover": 0.0,
+        "room": 300.0,
+    }  # fmt: skip
+    costs = {
+        "front": 0.0, "mixed": lambda decodes, prompts: 0.016 + 1e-4 * decodes, "prefill": lambda decodes, prompts: 0.1,
+    }  # fmt: skip
+    (side,) = decode_rates(target, [costs])
+    rows = [settings_row(side["number"] + more, 2200.0, 1, 1) for more in (0, 1)]
+    assert [strain(target, costs, "disaggregated", row) <= 1 + 1e-9 for row in rows] == [True, False]

@@ -174,3 +174,11 @@ def test_decodes_that_differ_share_weight_reads_better_if_batches_are_sorted(tim
     least = reads.mean() + part * t_w * reads.mean() / (sla_tpot - t_w)
     assert served >= equal * (1 - 1e-12)
     assert served == pytest.approx(1 / (n_out * delta_p + (n_out - 1) * least))
+
+
+@pytest.mark.parametrize(("name", "prompt"), [("rate_bound", "delta_p"), ("rate_bound_serial", "delta_p_gross")])
+def test_a_bound_asks_for_a_limit_that_a_request_alone_keeps(name, prompt):
+    law = {prompt: 0.001, "n_out": 1, "delta_h": 0.5, "t_w": 0.02}
+    assert theory.CATALOGUE[name](**law, sla_tpot=0.52) > 0
+    with pytest.raises(ValueError, match=r"needs .*sla_tpot >= delta_h \+ t_w"):
+        theory.CATALOGUE[name](**law, sla_tpot=0.519)

@@ -332,3 +332,23 @@ def test_users_from_which_simulated_pools_gain(n_p, n_d):
         return run.request_rate / ((n_p + n_d) * theory.request_rate(**law, B=beside, t_w=t_w))
 
     assert gain(n_p + n_d - 1) < 1 < gain(int(least) + 1)
+
+
+@given(t_w=times, delta_p=times, delta_h=times, room=times, m=st.floats(0.1, 10), cost=st.floats(0.1, 10))
+def test_a_decode_gpu_that_reads_faster_reads_the_weights_faster_too(t_w, delta_p, delta_h, room, m, cost):
+    """GPU-seconds of pools counted one by one; those of an aggregated unit are plain [C28]."""
+    S = max(1, 1 / m) * (t_w + max(room, delta_h)) * (1 + 1e-9)
+    decode = cost * (delta_h / m) * S / (S - t_w / m)  # its weight read and its reads are m times as fast
+    law = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": S, "flop_ratio": 2, "mbw_ratio": m}
+    gain = theory.pdd_gain_per_cost(**law, prefill_cost=3, decode_cost=cost)
+    own = theory.unit_time_aggregated(delta_p=delta_p, delta_h=delta_h, t_w=t_w, sla_tpot=S)
+    assert gain == pytest.approx(own / (3 * delta_p / 2 + decode))
+
+
+@given(t_w=times, h=times, n_out=answers, n_p=st.integers(1, 9), n_d=st.integers(1, 9), more=times)
+def test_with_the_least_users_as_many_units_that_are_as_fast_hold_them_all(t_w, h, n_out, n_p, n_d, more):
+    delta_p = h / n_out + n_p * h / n_d * (1.001 + more)
+    users = theory.pdd_least_users(delta_p=delta_p, delta_h=h, n_out=n_out, prefill_units=n_p, decode_units=n_d)
+    gap = t_w + h * users / n_d  # the step of a decode unit, over which they spread
+    beside = 1 + (gap - t_w - h) / (delta_p + (1 - 1 / n_out) * h)  # users of a unit with whole prompts, at that TPOT
+    assert (n_p + n_d) * beside == pytest.approx(users, rel=1e-6)
