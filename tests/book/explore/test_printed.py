@@ -6,7 +6,6 @@ import ast
 import inspect
 import re
 from collections import Counter
-from importlib import import_module
 from math import exp
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def test_a_printed_module_keeps_to_what_both_languages_have(module):
     assert breaches(inspect.getsource(module)) == []
 
 
-def test_no_two_printed_modules_have_the_same_name():
+def test_no_two_printed_modules_and_no_function_that_the_page_has_share_a_name():
     """They become one program, in which the later would replace the earlier."""
     names = Counter(
         ast.unparse(name)
@@ -83,6 +82,7 @@ def test_no_two_printed_modules_have_the_same_name():
         for node in printed._portable(ast.parse(inspect.getsource(module))).body
         for name in (node.targets if isinstance(node, ast.Assign) else [ast.Name(node.name)])
     )
+    names.update({*numerals.__all__, *re.findall(r"^function (\w+)", printed._PRELUDE, re.MULTILINE)})
     assert [name for name, times in names.items() if times > 1] == []
     assert len(names) > 150
 
@@ -154,24 +154,3 @@ def test_what_is_scipy_s_in_python_is_the_same_in_the_script(tmp_path):
     ):
         asked = f"(high) => {{ {printed._PRELUDE} return brentq((x) => {formula}, 0, high, [], 1e-12, 1e-12); }}"
         assert node.ask(asked, [[high]]) == pytest.approx([brentq(python, 0.0, high, (), 1e-12, 1e-12)], rel=1e-9)
-
-
-def test_no_two_printed_modules_and_no_function_that_the_page_has_share_a_name():
-    """All are one scope there: of two with a name the later one would be called for both."""
-    own = dict.fromkeys(numerals.__all__, numerals)
-    own |= dict.fromkeys(re.findall(r"^function (\w+)", printed._PRELUDE, re.MULTILINE))
-    twice = []
-    for module in map(import_module, printed.PRINTED_MODULES):
-        for node in ast.parse(inspect.getsource(module)).body:
-            names = [node.name] if isinstance(node, ast.FunctionDef) else []
-            if isinstance(node, ast.Assign):
-                names = [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
-            for name in names:
-                if (
-                    name in own
-                    and not name.startswith("__")
-                    and getattr(own[name], name, None) is not vars(module)[name]
-                ):
-                    twice.append(name)
-                own[name] = module
-    assert twice == []
