@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from statistics import NormalDist
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from inference_math import Unit
 from inference_math.catalogue import tiers
@@ -155,8 +155,8 @@ def test_more_users_find_less_and_all_is_written():
     hbm, dram, _ = json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"]
     assert dram["tier"] == "dram"
     assert (hbm["gain"], hbm["chance"], hbm["sure"]) == (1, None, "")
-    sd = doubt(known_comparisons()["store"], "dense", "Hopper", many.prompt, AGENTS.answer)[1]
-    assert dram["chance"] == pytest.approx(NormalDist(0, sd).cdf(np.log(dram["rate"] / hbm["rate"])))
+    _, sd, pairs = doubt(known_comparisons()["store"], "dense", "Hopper", many.prompt, AGENTS.answer)
+    assert dram["chance"] == pytest.approx(student.cdf(np.log(dram["rate"] / hbm["rate"]) / sd, pairs))
     assert dram["sure"] == word_of(dram["chance"])
     text = str(many)
     assert "200 users think for 20 s between turns; a prompt has 74,000 tokens, 12.1 GB of KV cache." in text
