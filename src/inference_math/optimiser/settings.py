@@ -39,7 +39,7 @@ USED_UP = 1e-5  # of a limit may be left
 ASKED_AGAIN = 3  # numbers that seem best
 PREFILLS = 64  # numbers of prefill units that are tried, about
 FEW_UNITS = 12  # units of which each split is tried
-STARTS = 3  # splits from which the numbers of both pools are looked for
+STARTS = 6  # splits from which the numbers of both pools are looked for
 TURNS = 2
 
 
