@@ -20,8 +20,9 @@ from inference_math_planner.answers.deployment import Plan
 
 LEFT = 0.005  # of a rate, by searches
 CHANGES = ["ttft", "tpot", "n_in", "n_out", "alpha", "accepted", "memory", "link", "units"]
-# Beside shorter answers more prompts are computed, so that fewer fit; a whole request of a small batch is much of it.
-WHOLE = ("n_out", "aggregated")
+# Beside answers of fewer steps more prompts are computed, so that fewer fit: aggregated serving may lose. A whole
+# request of a small batch is much of it, and so is the wait of a first token beside them.
+FEWER_STEPS = ("n_out", "accepted")
 UNITS = {
     "llama-3-70b": {"gpu": "h100-sxm", "tp": 2, "weights": "fp8", "kv": "bf16"},
     "llama-3-8b": {"gpu": "l40s"},
@@ -54,9 +55,11 @@ def falls(model: str, less: dict[str, Any], more: dict[str, Any], **same: Any) -
     """Return what serves less with more: by architecture, what it serves before and after."""
     before, after = (served(case_of(model, **{**same, **change})) for change in (less, more))
     fallen = {name: (before[name], after[name]) for name in before if after[name] < (1 - LEFT) * before[name]}
-    if WHOLE[0] in more and before["answer"] == before[WHOLE[1]]:
-        fallen.pop("answer", None)
-    return {name: rates for name, rates in fallen.items() if WHOLE[0] not in more or name != WHOLE[1]}
+    if any(name in more for name in FEWER_STEPS):
+        fallen.pop("aggregated", None)
+        if before["answer"] == before["aggregated"]:
+            fallen.pop("answer", None)
+    return fallen
 
 
 DS, DL = {"n_in": 2200, "n_out": 170}, {"n_in": 4000, "n_out": 500}
