@@ -33,8 +33,8 @@ class One:
 
     def __init__(self, case=CASE, factors=(1.0, 1.0)):
         self.found = answers.solve(case.asked, [[case.unit.found(case.work), [*factors, 0.0]]])
-        self.rows = {name: rows[0] for name, rows in self.found["each"].items()}
-        self.costs = self.found["costs"][0]
+        self.rows = {name: rows[0] for name, rows in self.found.each.items()}
+        self.costs = self.found.costs[0]
         told = answers.numbers_of(case.asked, self.found)
         self.binding = answers.binding_limits(told)
         self.numbers = {name: ends[0] for name, ends in told.items()}
@@ -64,27 +64,27 @@ def test_the_lead_is_of_the_first_over_the_second():
     draws = slower((0.9, 1.0, 1.1))
     asked = CASE.asked | {"doubts": SURE}
     found = answers.solve(asked, draws)
-    first, second, _ = found["order"]
+    first, second, _ = found.order
     told = answers.numbers_of(asked, found)
-    assert found["best"] == first
-    assert told["rate"][0] == found["goodput"][first]
-    leads = [a / b - 1 for a, b in zip(found["rates"][first], found["rates"][second], strict=True)]
-    middle = found["goodput"][first] / found["goodput"][second] - 1
+    assert found.best == first
+    assert told["rate"][0] == found.goodput[first]
+    leads = [a / b - 1 for a, b in zip(found.rates[first], found.rates[second], strict=True)]
+    middle = found.goodput[first] / found.goodput[second] - 1
     assert told["margin"] == pytest.approx([middle, min(*leads, middle), max(*leads, middle)])
 
 
 def test_one_draw_is_its_own_best():
     found = solved()
     for name, row in found.rows.items():
-        assert row["rate"] == found.found["rates"][name][0]
-        assert found.found["kept"][name] == 1.0
-    assert found.numbers["rate"] == max(row["rate"] for row in found.rows.values())
+        assert row.rate == found.found.rates[name][0]
+        assert found.found.kept[name] == 1.0
+    assert found.numbers["rate"] == max(row.rate for row in found.rows.values())
 
 
 def holding(tokens):
     """The numbers of a unit whose layers see everything, with room for so many tokens."""
     unit = Unit.of("llama-3-8b", "h100-sxm").numbers
-    return unit | {"kv_room": tokens * unit["caches"][0]["bytes"]}
+    return unit | {"kv_room": tokens * unit.caches[0].bytes}
 
 
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
@@ -102,24 +102,24 @@ def test_places_hold_what_is_met_in_a_batch(engine):
 def test_settings_are_turned_down_in_the_draws_that_miss_the_limits_with_them_which_count_as_nothing(architecture):
     factors = np.linspace(1, 1.3, 20)
     found = answers.solve(CASE.asked, slower(factors))
-    own = found["settings"][architecture]
-    parts = [strain(target_of(CASE.asked), one, architecture, own) for one in found["costs"]]
+    own = found.settings[architecture]
+    parts = [strain(target_of(CASE.asked), one, architecture, own) for one in found.costs]
     many = sum(part <= 1 + 1e-9 for part in parts)
     assert [part <= 1 + 1e-9 for part in parts] == [True] * many + [False] * (20 - many)  # the slower ones miss
-    assert found["kept"][architecture] == many / 20 >= 0.5
+    assert found.kept[architecture] == many / 20 >= 0.5
     for i in range(many, 20):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)
         assert alone["batch"] <= own["batch"]
-    served = [loaded(target_of(CASE.asked), one, architecture, own)["rate"] for one in found["costs"][:many]]
-    assert [row["rate"] for row in found["each"][architecture][:many]] == served
-    assert found["goodput"][architecture] == pytest.approx(sum(served) / 20)
+    served = [loaded(target_of(CASE.asked), one, architecture, own).rate for one in found.costs[:many]]
+    assert [row.rate for row in found.each[architecture][:many]] == served
+    assert found.goodput[architecture] == pytest.approx(sum(served) / 20)
 
 
 def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow():
     tight = Case(UNIT, Workload(2200, 170), SLA(0.25, 0.2))
     middle, slow = solved(tight), solved(tight, (1.0, 1.3))
-    row = middle.found["settings"]["aggregated"]
+    row = middle.found.settings["aggregated"]
     assert middle.binding == ["TTFT"]
     assert strain(target_of(tight.asked), middle.costs, "aggregated", row) <= 1
     assert strain(target_of(tight.asked), slow.costs, "aggregated", row) > 1
@@ -131,7 +131,7 @@ def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
     assert slow.numbers["delta_h"] == plain.numbers["delta_h"]
     # What a prompt alone adds to an empty step grows, too; t_w is in the gross time and does not.
     assert 1 < slow.numbers["delta_p"] / plain.numbers["delta_p"] < 1.6
-    step, longer = plain.costs["mixed"], slow.costs["mixed"]
+    step, longer = plain.costs.mixed, slow.costs.mixed
     bare = step(8, 0)
     assert longer(8, 1) - bare == pytest.approx(1.5 * (step(8, 1) - bare))
 
@@ -146,8 +146,8 @@ def rows_of(limit=0.04, **drafts):
 
 @pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
-    rates = [rows_of(drafts=3, accepted=a, engine="vllm")[architecture]["rate"] for a in (0, 0.5, 0.9)]
-    plain = rows_of(engine="vllm")[architecture]["rate"]
+    rates = [rows_of(drafts=3, accepted=a, engine="vllm")[architecture].rate for a in (0, 0.5, 0.9)]
+    plain = rows_of(engine="vllm")[architecture].rate
     assert rates == sorted(rates)
     assert rates[0] < plain < rates[-1]
 
@@ -158,15 +158,15 @@ def test_a_token_not_a_step_keeps_the_limit(architecture):
     free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
     case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).asked | {"unit": free}
     found = DRAFTING.found()
-    few = answers.solve(case, [[found, [1.0, 1.0, 0.0]]])["each"][architecture][0]
+    few = answers.solve(case, [[found, [1.0, 1.0, 0.0]]]).each[architecture][0]
     same = answers.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
-    slow = case | {"unit": DRAFTING.numbers, "work": case["work"] | {"n_out": 201.0}, "tpot": 0.06}
-    room = max_kv_seqs(free, case["work"], engines()["sglang"])
-    assert room > few["batch"]
-    row = decide([target_of(slow)] * 2, [[same]] * 2, SURE)["each"][architecture][0]
-    assert few["rate"] == pytest.approx(row["rate"], rel=1e-6)
-    assert few["tpot"] == pytest.approx(row["tpot"] / 3, rel=1e-6)
-    assert few["tpot"] <= 0.02 * (1 + 1e-9)
+    slow = case | {"unit": DRAFTING.numbers, "work": case.work | {"n_out": 201.0}, "tpot": 0.06}
+    room = max_kv_seqs(free, case.work, engines()["sglang"])
+    assert room > few.batch
+    row = decide([target_of(slow)] * 2, [[same]] * 2, SURE).each[architecture][0]
+    assert few.rate == pytest.approx(row.rate, rel=1e-6)
+    assert few.tpot == pytest.approx(row.tpot / 3, rel=1e-6)
+    assert few.tpot <= 0.02 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("architecture", search.ARCHITECTURES)
@@ -175,18 +175,18 @@ def test_a_quantile_is_of_gaps_which_no_tokens_share(architecture):
     unit = DRAFTING.resized(drafts=3, accepted=0.9, engine="vllm")
     case = Case(unit, Workload(2000, 500), SLA(2, 0.04, quantile=0.99))
     row = solved(case).rows[architecture]
-    step = answers.under(case.asked, unit.found(case.work), [1.0, 1.0, 0.0])["mixed"]
-    longest = step(row["batch"], row["chunk"] / 2000 if architecture == "chunked" else 0.0)
+    step = answers.under(case.asked, unit.found(case.work), [1.0, 1.0, 0.0]).mixed
+    longest = step(row.batch, row.chunk / 2000 if architecture == "chunked" else 0.0)
     assert longest <= 0.04 * (1 + 1e-6)
-    assert row["tpot"] >= 0.9 * step(row["decodes"], 0.0)
-    assert row["rate"] < solved(Case(unit, case.work, SLA(2, 0.04))).rows[architecture]["rate"]
+    assert row.tpot >= 0.9 * step(row.decodes, 0.0)
+    assert row.rate < solved(Case(unit, case.work, SLA(2, 0.04))).rows[architecture].rate
 
 
 def test_sglang_computes_no_chunks_beside_drafts():
     rows = rows_of(drafts=1, accepted=0.9)
-    assert rows["chunked"]["rate"] == 0
-    assert rows["aggregated"]["rate"] > 0
-    assert rows_of(drafts=1, accepted=0.9, engine="vllm")["chunked"]["rate"] > 0
+    assert rows["chunked"].rate == 0
+    assert rows["aggregated"].rate > 0
+    assert rows_of(drafts=1, accepted=0.9, engine="vllm")["chunked"].rate > 0
     found = plan(DRAFTING.resized(drafts=1, accepted=0.9), Workload(2000, 500), SLA(2, 0.04), intervals=False)
     assert found.hindered == {"chunked": "SGLang does not compute chunks beside decodes where tokens are drafted"}
 
@@ -194,16 +194,16 @@ def test_sglang_computes_no_chunks_beside_drafts():
 def test_the_chance_of_a_draft_is_swung_and_what_none_would_bring_is_said():
     unit = DRAFTING.resized(drafts=2, accepted=0.9, engine="vllm")
     found = plan(unit, Workload(2000, 500), SLA(2, 0.04), intervals=False)
-    (row,) = (one for one in found.swings if one["input"] == "accepted")
+    (row,) = (one for one in found.swings if one.input == "accepted")
     without = unit.resized(drafts=0)
     ends = [plan(unit.resized(accepted=a), Workload(2000, 500), SLA(2, 0.04), intervals=False) for a in (0.72, 1.0)]
-    assert [row["low"], row["high"]] == pytest.approx([one["rate"] for one in ends])
+    assert [row.low, row.high] == pytest.approx([one["rate"] for one in ends])
     plain = plan(without, Workload(2000, 500), SLA(2, 0.04), intervals=False)
     both = found.drafting.set_index("drafts")
     assert both.rate.to_dict() == pytest.approx({"2 drafts a step": found["rate"], "none": plain["rate"]})
     assert both.tpot["none"] == pytest.approx(plain.compared.tpot[0])
     assert plain.drafting.empty
-    assert not [one for one in plain.swings if one["input"] == "accepted"]
+    assert not [one for one in plain.swings if one.input == "accepted"]
     assert any(one.startswith("without drafts a unit would serve") for one in found.cautions)
 
 
@@ -227,13 +227,13 @@ def test_the_largest_batch_by_ttft_is_the_unit_s_own():
 def test_the_talks_numbers_count_steps(drafted):
     asked, found = drafted
     steps = 1 + 199 / YIELD
-    assert found.numbers["delta_p"] == pytest.approx(found.costs["ttft_1"] / steps)
+    assert found.numbers["delta_p"] == pytest.approx(found.costs.ttft_1 / steps)
     assert found.numbers["pdd_concurrency"] == pytest.approx(1.0 / (steps * 0.02 * YIELD), rel=0.02)
     ends = {name: [value] * 3 for name, value in found.numbers.items()}
     told = answers.by_formula(asked, found.found, ends)
     assert told["batch_tpot"] == pytest.approx(found.numbers["batch_tpot"], rel=0.25)
     plain = answers.by_formula(asked, found.found | {"best": "aggregated"}, ends)
-    assert plain["tpot"] == pytest.approx(found.rows["aggregated"]["tpot"], rel=0.25)
+    assert plain["tpot"] == pytest.approx(found.rows["aggregated"].tpot, rel=0.25)
 
 
 @pytest.mark.parametrize("architecture", search.ARCHITECTURES)
@@ -241,14 +241,14 @@ def test_a_row_of_drafts_keeps_its_own_limit(drafted, architecture):
     asked, found = drafted
     row, costs = found.rows[architecture], found.costs
     assert strain(target_of(asked), costs, architecture, row) <= 1 + 1e-9
-    assert strain(target_of(asked), costs, architecture, row | {"batch": 1.2 * row["batch"]}) > 1
+    assert strain(target_of(asked), costs, architecture, row | {"batch": 1.2 * row.batch}) > 1
 
 
 def test_a_chunk_s_budget_has_room_for_drafts(drafted):
     asked, found = drafted
     row = found.rows["chunked"]
     told = settings(asked, "chunked", row)
-    assert told["--max-num-batched-tokens"] == np.ceil(row["chunk"]) + 4 * np.ceil(row["batch"])
+    assert told["--max-num-batched-tokens"] == np.ceil(row.chunk) + 4 * np.ceil(row.batch)
 
 
 def test_a_prompt_passes_the_drafter_once_and_a_decode_as_often_as_it_drafts():
@@ -258,7 +258,7 @@ def test_a_prompt_passes_the_drafter_once_and_a_decode_as_often_as_it_drafts():
     assert 1 < one.prefill_time(4000) / plain.prefill_time(4000) < 1 + 1.01 / 80
     heads = [unit.parts(1, 1000)["weights"] - plain.parts(1, 1000)["weights"] for unit in (one, three)]
     assert heads[1] == pytest.approx(3 * heads[0])
-    head = plain.numbers["head_bytes"] / plain.numbers["hbm_bw"]
+    head = plain.numbers.head_bytes / plain.numbers.hbm_bw
     assert heads[0] > head + plain.parts(1, 1000)["weights"] / 80 * 0.99
     assert three.parts(8, 1000)["KV cache"] == pytest.approx(plain.parts(8, 1000)["KV cache"] * (1 + 3 / 80), rel=0.05)
 
@@ -287,11 +287,11 @@ def test_chunks_serve_from_a_slow_store_what_the_simulator_plays(bandwidth, near
     work = Workload(2200, 170, 0.9, lengths="geometric")
     case = Case(UNIT, work, SLA(1.0, 0.06), tier=Tier.of_bandwidth(bandwidth))
     solved = answers.solve(case.asked, case.pairs(0))
-    row, rate = solved["settings"]["chunked"], solved["rates"]["chunked"][0]
-    decodes, chunk = row["batch"], row["chunk"]
+    row, rate = solved.settings["chunked"], solved.rates["chunked"][0]
+    decodes, chunk = row.batch, row.chunk
     places = ceil(decodes) + ceil(chunk / 2200)
     engine = simulate.Chunked(computed_tokens(case.asked, row) + ceil(decodes), max_batch=places)
-    moved = answers.under(case.asked, UNIT.found(work), [1.0, 1.0, 0.0])["load"]  # what is written, too
+    moved = answers.under(case.asked, UNIT.found(work), [1.0, 1.0, 0.0]).load  # what is written, too
     reuse = simulate.Reuse(moved / (0.9 * 2200))
     run = simulate.closed_loop(
         work,
@@ -321,14 +321,14 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
 
 def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions():
     case = replace(CASE, work=Workload(2200, 170, 0.9))
-    rows = {row["where"]: row for row in answers.gains(case.asked, case.pairs(8), {"hbm": 0.0, "slow": 4e9})}
+    rows = {row.where: row for row in answers.gains(case.asked, case.pairs(8), {"hbm": 0.0, "slow": 4e9})}
     for row in rows.values():
-        assert row["gain"] == row["rate"] / rows["nowhere"]["rate"]
+        assert row.gain == row.rate / rows["nowhere"].rate
     many = case.asked | {"sessions": 10_000}
-    held = {row["where"]: row for row in answers.gains(many, case.pairs(0), {"hbm": 0.0, "slow": 4e9})}
-    assert held["hbm"]["rate"] == 0
-    assert "does not hold the sessions" in held["hbm"]["binds"]
-    assert held["slow"]["rate"] > 0
+    held = {row.where: row for row in answers.gains(many, case.pairs(0), {"hbm": 0.0, "slow": 4e9})}
+    assert held["hbm"].rate == 0
+    assert "does not hold the sessions" in held["hbm"].binds
+    assert held["slow"].rate > 0
 
 
 def test_what_few_draws_have_is_no_number():
@@ -355,7 +355,7 @@ def test_what_is_spent_on_a_token_is_that_of_the_rates_beside_it():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, 170), SLA(0.23, 0.04), price=2.5)
     found = answers.solve(case.asked, case.pairs(64))
     told = answers.numbers_of(case.asked, found)
-    assert 0.1 < found["none_in"] < 0.5
+    assert 0.1 < found.none_in < 0.5
     assert told["tokens_per_gpu"][1] == 0
     for name, spent in (("usd_per_million", 2.5e6 / 3600), ("joules_per_token", 700)):
         assert told[name][0] == pytest.approx(spent / told["tokens_per_gpu"][0])
@@ -381,12 +381,12 @@ def test_a_prefill_unit_costs_what_such_a_unit_does():
     found, factors = UNIT.found(CASE.work), [1.1, 1.4, 0.0]
     one, alone = answers.under(both.asked, found, factors), answers.under(own.asked, found, factors)
     for prompts in (1.0, 3.0):
-        assert one["prefill"](0.0, prompts) == pytest.approx(alone["mixed"](0.0, prompts))
-    assert one["mixed"](0.0, 1.0) == answers.under(slow.asked, found, factors)["mixed"](0.0, 1.0)
+        assert one.prefill(0.0, prompts) == pytest.approx(alone.mixed(0.0, prompts))
+    assert one.mixed(0.0, 1.0) == answers.under(slow.asked, found, factors).mixed(0.0, 1.0)
 
 
 def test_a_kv_cache_without_room_for_a_request_serves_none_under_any_draw():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 1, "fp8"), Workload(16_000, 500), SLA(10, 1))
     found = answers.solve(case.asked, slower((0.9, 1.1), case))
-    assert not any(max(rates) for rates in found["rates"].values())
-    assert found["best"] == ""
+    assert not any(max(rates) for rates in found.rates.values())
+    assert found.best == ""

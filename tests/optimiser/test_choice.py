@@ -37,27 +37,27 @@ def of(*by, doubts=SURE):
 
 def test_a_draw_in_which_the_other_serves_nothing_is_no_reason_for_doubt():
     """Ahead in each of a hundred draws, by a tenth, and once by all: the lead is sure."""
-    assert of([1.0] * 100, [0.9] * 99 + [0.0], [0.1] * 100)["tie"] is False
+    assert of([1.0] * 100, [0.9] * 99 + [0.0], [0.1] * 100).tie is False
 
 
 @given(rates)
 def test_the_rule_on_any_rates(drawn):
     by = np.array(drawn).T
     found = of(*by.tolist())
-    assert sum(found["best_in"].values()) + found["none_in"] == pytest.approx(1)
+    assert sum(found.best_in.values()) + found.none_in == pytest.approx(1)
     able = [name for name, one in zip(NAMES, by, strict=True) if median(one.tolist()) > 0]
     mean = dict(zip(NAMES, by.mean(axis=1), strict=True))
     if not able:
-        assert (found["best"], found["tie"]) == ("", False)
+        assert (found.best, found.tie) == ("", False)
         return
-    assert mean[found["best"]] == pytest.approx(max(mean[name] for name in able))
-    assert found["loss"] == pytest.approx(
-        {name: 1 - one / mean[found["best"]] if name in able else 1.0 for name, one in mean.items()}
+    assert mean[found.best] == pytest.approx(max(mean[name] for name in able))
+    assert found.loss == pytest.approx(
+        {name: 1 - one / mean[found.best] if name in able else 1.0 for name, one in mean.items()}
     )
-    first, second, _ = found["order"]
-    if not isnan(found["lead"]):
-        assert found["lead"] == pytest.approx(1 - mean[second] / mean[first], abs=1e-9)
-    assert found["tie"] is (found["best_in"][first] < LIKELY)
+    first, second, _ = found.order
+    if not isnan(found.lead):
+        assert found.lead == pytest.approx(1 - mean[second] / mean[first], abs=1e-9)
+    assert found.tie is (found.best_in[first] < LIKELY)
 
 
 @given(rates, st.permutations(range(3)))
@@ -66,16 +66,16 @@ def test_an_option_that_nobody_chooses_changes_nothing(drawn, places):
     by = np.array(drawn).T[list(places)]
     out = NAMES[2]
     without, beside = of(by[0], by[1], np.zeros_like(by[2])), of(*by)
-    if beside["best"] != out:
-        assert beside["best"] == without["best"]
-        assert [name for name in beside["order"] if name != out] == [n for n in without["order"] if n != out]
-    if beside["order"][2] == out and without["order"][2] == out:
-        assert beside["lead"] == pytest.approx(without["lead"], nan_ok=True)
+    if beside.best != out:
+        assert beside.best == without.best
+        assert [name for name in beside.order if name != out] == [n for n in without.order if n != out]
+    if beside.order[2] == out and without.order[2] == out:
+        assert beside.lead == pytest.approx(without.lead, nan_ok=True)
 
 
 def test_a_third_that_shines_once_does_not_turn_two_round():
     """Losing draw by draw to the best one, the first would change: 0.222 against 0.25, and 0.338 against 0.308."""
-    assert of([1.0, 0.5], [0.5, 0.9], [0.0, 0.0])["best"] == of([1.0, 0.5], [0.5, 0.9], [1.3, 0.0])["best"]
+    assert of([1.0, 0.5], [0.5, 0.9], [0.0, 0.0]).best == of([1.0, 0.5], [0.5, 0.9], [1.3, 0.0]).best
 
 
 @given(rates, st.lists(st.floats(0.1, 10), min_size=1, max_size=6))
@@ -83,8 +83,8 @@ def test_an_error_common_to_all_cancels_in_the_mean(drawn, factors):
     """A factor that does not hang on what differs moves no loss and no lead."""
     by = np.array(drawn).T
     plain, moved = of(*by), of(*(np.outer(factors, one).ravel() for one in by))
-    assert moved["loss"] == pytest.approx(plain["loss"], abs=1e-9)
-    assert moved["lead"] == pytest.approx(plain["lead"], abs=1e-9, nan_ok=True) or moved["order"] != plain["order"]
+    assert moved.loss == pytest.approx(plain.loss, abs=1e-9)
+    assert moved.lead == pytest.approx(plain.lead, abs=1e-9, nan_ok=True) or moved["order"] != plain["order"]
 
 
 def test_equal_ones_share_a_draw_and_draws_that_serve_nothing_go_to_none():
@@ -103,7 +103,7 @@ def test_what_rounding_parts_is_equal():
 def test_doubts_move_chances_and_nothing_else(drawn, chunks, pools):
     by = np.array(drawn).T
     sure, found = of(*by), of(*by, doubts={**SURE, "chunked": [0.0, chunks, 6], "disaggregated": [0.0, pools, 77]})
-    assert sum(found["best_in"].values()) + found["none_in"] == pytest.approx(1)
+    assert sum(found.best_in.values()) + found.none_in == pytest.approx(1)
     for key in ("best", "order", "loss", "none_in"):
         assert found[key] == sure[key]
 
@@ -112,7 +112,7 @@ def test_doubts_move_chances_and_nothing_else(drawn, chunks, pools):
 def test_a_lead_is_doubted_as_the_law_of_its_logarithm_s_error_says(gain, sd, pairs):
     found = of([1.0], [0.0], [gain], doubts={**SURE, "disaggregated": [0.0, sd, pairs]})
     law = stats.norm if pairs == 77 else stats.t(pairs)
-    assert found["best_in"]["disaggregated"] == pytest.approx(law.cdf(np.log(gain) / sd), abs=1e-9)
+    assert found.best_in["disaggregated"] == pytest.approx(law.cdf(np.log(gain) / sd), abs=1e-9)
 
 
 @given(st.tuples(*[st.floats(0.3, 3)] * 3), st.floats(0.02, 0.8), st.floats(0.02, 0.8))
@@ -149,10 +149,10 @@ def test_settings_have_the_highest_goodput_of_a_scan(architecture):
 
     def goodput(row):
         kept = [one for one in drawn if strain(target, one, architecture, row) <= 1]
-        return sum(loaded(target, one, architecture, row)["rate"] for one in kept) / len(drawn)
+        return sum(loaded(target, one, architecture, row).rate for one in kept) / len(drawn)
 
     def fed(row):  # a chunk computes no less than its decodes ask for
-        return architecture != "chunked" or row["chunk"] >= row["batch"] * 2200 / 169
+        return architecture != "chunked" or row.chunk >= row.batch * 2200 / 169
 
     own = goodput(chosen_settings(target, architecture, drawn))
     assert own >= 0.999 * max(goodput(row) for row in rows if fed(row))
@@ -163,7 +163,7 @@ def test_settings_have_the_highest_goodput_of_a_scan(architecture):
 def test_chunks_serve_as_much_as_the_best_of_a_scan(n_in, n_out):
     """Short prompts ask for chunks of many of them; what is scanned is chunk by chunk, with all draws."""
     found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, n_out), SLA(2, 0.1))
-    target, drawn = target_of(found.case.asked), list(found.solved["costs"])
+    target, drawn = target_of(found.case.asked), list(found.solved.costs)
     rates = [served_beside(target, drawn, chunk)[1] for chunk in np.geomspace(1, 3e5, 200)]
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.995 * max(rates)
 
@@ -172,7 +172,7 @@ def test_a_narrow_window_of_chunks_is_found():
     """Where few chunks alone keep the limits in most draws, they are what is searched."""
     unit = Unit.of("gpt-oss-120b", "h100-sxm", weights="mxfp4")
     found = plan(unit, Workload(2000, 500), SLA(0.68, 0.0295))
-    target, drawn = target_of(found.case.asked), list(found.solved["costs"])
+    target, drawn = target_of(found.case.asked), list(found.solved.costs)
     most = max(served_beside(target, drawn, chunk)[1] for chunk in np.geomspace(20, 2000, 120))
     assert most > 0
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.995 * most
@@ -182,7 +182,7 @@ def test_a_narrow_window_of_chunks_is_found():
 def test_prompts_of_a_pool_are_computed_together_up_to_the_workspace(n_in, prompts):
     """16,384 tokens, and one prompt at least, where the KV cache has room for more."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, 200), SLA(1e3, 1.0))
-    assert target_of(case.asked)["together"] == prompts
+    assert target_of(case.asked).together == prompts
 
 
 @pytest.mark.parametrize("place", [4.8, 5.2, 5.4])
@@ -219,5 +219,5 @@ def test_the_goodput_told_is_within_its_ends_where_settings_are_turned_down_in_s
 def test_equal_layouts_share_no_draw():
     """The first of them has it; the smaller unit comes first."""
     ranked = layouts_ranked([4.0, 4.0, 2.0], [[4.0, 4.0], [4.0, 4.0], [2.0, 2.0]], [2, 1, 4])
-    assert ranked["order"] == [1, 0, 2]
-    assert ranked["best_in"] == [1.0, 0.0, 0.0]
+    assert ranked.order == [1, 0, 2]
+    assert ranked.best_in == [1.0, 0.0, 0.0]

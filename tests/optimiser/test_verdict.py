@@ -32,28 +32,28 @@ def test_words_begin_at_seven_and_at_nine_in_ten(chance, word):
 @given(RATES, RATES, DOUBTS)
 def test_a_chance_is_the_normal_distribution_s(first, second, own):
     found = verdict([first], [second], own)
-    assert found["chance"] == pytest.approx(NormalDist(-own[0], own[1]).cdf(np.log(first / second)), abs=1e-9)
-    assert found["sure"] == word_of(max(found["chance"], 1 - found["chance"]))
+    assert found.chance == pytest.approx(NormalDist(-own[0], own[1]).cdf(np.log(first / second)), abs=1e-9)
+    assert found.sure == word_of(max(found.chance, 1 - found.chance))
 
 
 @given(RATES, RATES, st.floats(0.01, 2))
 def test_the_other_way_round_is_as_sure(first, second, sd):
     there, back = verdict([first], [second], [0.0, sd, 77]), verdict([second], [first], [0.0, sd, 77])
-    assert there["chance"] + back["chance"] == pytest.approx(1)
-    assert there["sure"] == back["sure"]
+    assert there.chance + back.chance == pytest.approx(1)
+    assert there.sure == back.sure
 
 
 def test_a_chance_is_the_mean_over_the_draws_that_tell_anything():
     own = [0.0, 0.2, 77]
-    each = [verdict([first], [second], own)["chance"] for first, second in ((2.0, 1.0), (1.0, 1.2))]
-    assert verdict([2.0, 1.0], [1.0, 1.2], own)["chance"] == pytest.approx(np.mean(each))
-    assert verdict([2.0, 0.0], [0.0, 0.0], own)["chance"] == 1
-    assert verdict([0.0, 2.0], [1.0, 0.0], own)["chance"] == 0.5
+    each = [verdict([first], [second], own).chance for first, second in ((2.0, 1.0), (1.0, 1.2))]
+    assert verdict([2.0, 1.0], [1.0, 1.2], own).chance == pytest.approx(np.mean(each))
+    assert verdict([2.0, 0.0], [0.0, 0.0], own).chance == 1
+    assert verdict([0.0, 2.0], [1.0, 0.0], own).chance == 0.5
     assert verdict([0.0], [0.0], own) == UNSAID
 
 
 def test_without_a_doubt_the_prediction_decides():
-    assert [verdict([one], [1.0], [0.0, 0.0, 0])["chance"] for one in (2.0, 1.0, 0.5)] == [1, 0.5, 0]
+    assert [verdict([one], [1.0], [0.0, 0.0, 0]).chance for one in (2.0, 1.0, 0.5)] == [1, 0.5, 0]
 
 
 def test_a_cell_has_word_and_chance_and_never_tells_more_than_pairs_do():
@@ -69,12 +69,12 @@ def test_a_store_that_changes_the_architecture_has_the_doubts_of_both():
     """The case with 90 % of each prompt stored: pools where all is computed, chunks where it is loaded."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170, 0.9), SLA(0.4, 0.04)).checked()
     nowhere, stored = gains(case.asked, case.pairs(0), {"dram": 128e9})
-    assert isnan(nowhere["chance"])
-    assert nowhere["sure"] == ""
+    assert isnan(nowhere.chance)
+    assert nowhere.sure == ""
     own = doubt(known_comparisons()["store"], "dense", "Hopper", 2200, 170)
     assert case.doubts["store"] == own
     chunks, pools = case.doubts["chunked"], case.doubts["disaggregated"]
     both = beside(own, chunks, pools)
     assert both[1] == pytest.approx(np.linalg.norm([own[1], chunks[1], pools[1]]))
-    assert stored["chance"] == pytest.approx(stats.t(4).cdf((np.log(stored["gain"]) + both[0]) / both[1]))
-    assert verdict([stored["rate"]], [nowhere["rate"]], own)["chance"] > stored["chance"]
+    assert stored.chance == pytest.approx(stats.t(4).cdf((np.log(stored.gain) + both[0]) / both[1]))
+    assert verdict([stored.rate], [nowhere.rate], own).chance > stored.chance

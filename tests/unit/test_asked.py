@@ -21,7 +21,7 @@ LOGS = load("engine_logs").frame.fillna({"seqs": 1.0})
 def room(row) -> float:
     """Return the GiB of a GPU that are left for KV caches beside the weights that the engine logged."""
     unit = Unit.of(row.model, row.gpu, row.tp, row.weights, engine=row.engine, memory=row.share)
-    held = bench_unit(unit.numbers, engine(row.engine), row.seqs)["kv_room"] / unit.gpus / GIB
+    held = bench_unit(unit.numbers, engine(row.engine), row.seqs).kv_room / unit.gpus / GIB
     return held - max(0.0, row.weights_gib - unit.model.loaded_bytes(row.weights) / unit.tp / GIB)
 
 
@@ -54,7 +54,7 @@ def test_a_benchmark_keeps_memory_to_sample_its_requests_and_a_plan_says_few():
     small = bench_unit(case.numbers, engine("vllm"), 100)
     assert small == case.numbers
     assert bench_unit(case.numbers, engine("sglang"), 1e6) == case.numbers
-    assert bench_unit(case.numbers, engine("vllm"), 1e9)["kv_room"] == 0
+    assert bench_unit(case.numbers, engine("vllm"), 1e9).kv_room == 0
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_sglang_keeps_memory_for_steps_graphs_and_groups_unless_it_is_told_a_sha
     unit = Unit.of("deepseek-v3" if layout else "llama-3-8b", gpu, engine="sglang", **layout, **more)
     assert unit.share == pytest.approx(share, abs=6e-4)
     assert replace(unit, memory=0.7).share == 0.7
-    assert unit.resized(engine="vllm").share == engine("vllm")["takes"]
+    assert unit.resized(engine="vllm").share == engine("vllm").takes
     with pytest.raises(ValueError, match="memory must be named for sglang with dp 32 on h100-sxm"):
         Unit.of("deepseek-v3", "h100-sxm", dp=32, ep=32, engine="sglang")
 
@@ -111,14 +111,14 @@ def test_tensorrt_takes_a_share_of_what_weights_leave():
     there = unit.gpu.driver_bytes
     taken = unit.model.loaded_bytes("fp8") / 2 / there
     assert unit.share == pytest.approx(taken + 0.9 * (1 - taken), rel=1e-3)
-    assert unit.numbers["kv_room"] / 2 + 3e9 == pytest.approx(0.9 * (1 - taken) * there, rel=1e-3)
+    assert unit.numbers.kv_room / 2 + 3e9 == pytest.approx(0.9 * (1 - taken) * there, rel=1e-3)
 
 
 def test_sglang_needs_less_of_one_gpu_and_holds_gpt_oss():
     """What one H100 serves: 3 GB beside its share of the memory would leave no room for the weights."""
     one, two = (Unit.of("gpt-oss-120b", "h100-sxm", tp, engine="sglang") for tp in (1, 2))
-    assert (one.numbers["workspace"], two.numbers["workspace"]) == (1.1e9, 3e9)
-    assert Unit.of("qwen3-30b-a3b", "h100-sxm", dp=2, ep=2, engine="sglang").numbers["workspace"] == 3e9
+    assert (one.numbers.workspace, two.numbers.workspace) == (1.1e9, 3e9)
+    assert Unit.of("qwen3-30b-a3b", "h100-sxm", dp=2, ep=2, engine="sglang").numbers.workspace == 3e9
     assert 0 < one.places(Workload(1000, 100)) < two.places(Workload(1000, 100)) / 10
 
 
@@ -126,7 +126,7 @@ def test_windows_with_a_pool_of_their_own_hold_a_share_of_all_tokens():
     """Half of gpt-oss's layers see 128 tokens: SGLang has 0.8 of all tokens for them."""
     oss, dense = Unit.of("gpt-oss-120b", "h100-sxm").numbers, Unit.of("llama-3-8b", "h100-sxm").numbers
     assert kv_pooled(oss, 4000, 0.0) == kv_tokens(oss, 4000)
-    assert kv_pooled(oss, 4000, 0.8) == pytest.approx(oss["kv_room"] / (1.8 * oss["caches"][0]["bytes"]))
+    assert kv_pooled(oss, 4000, 0.8) == pytest.approx(oss.kv_room / (1.8 * oss.caches[0].bytes))
     assert kv_pooled(oss, 100, 0.8) == pytest.approx(kv_tokens(oss, 100))  # all within the window
     assert kv_pooled(dense, 4000, 0.8) == kv_tokens(dense, 4000)
 
@@ -144,7 +144,7 @@ WIDE = Unit.of("deepseek-v3", "gb300", 4)
 def test_a_prefill_unit_computes_as_many_prompts_together_as_such_a_unit(unit, first):
     work, sla = Workload(1000, 200), SLA(1e3, 1.0)
     plain, own, alone = (
-        target_of(Case(one, work, sla, prefill=prefill).asked)["together"]
+        target_of(Case(one, work, sla, prefill=prefill).asked).together
         for one, prefill in ((unit, None), (unit, unit.resized(**first)), (unit.resized(**first), None))
     )
     assert own == alone != plain
@@ -152,6 +152,6 @@ def test_a_prefill_unit_computes_as_many_prompts_together_as_such_a_unit(unit, f
 
 def test_requests_draft_in_both_pools_or_in_none():
     asked = Case(WIDE.resized(drafts=1), Workload(1000, 200), SLA(1, 0.1), prefill=WIDE.resized(tp=8, drafts=1)).asked
-    assert prefill_unit(asked)["gives"] == asked["unit"]["gives"] > 1
-    asked["unit"] = drafting(asked["unit"], 0, 0.0)
-    assert prefill_unit(asked)["gives"] == 1
+    assert prefill_unit(asked).gives == asked.unit.gives > 1
+    asked.unit = drafting(asked.unit, 0, 0.0)
+    assert prefill_unit(asked).gives == 1

@@ -24,7 +24,7 @@ TABLE = load("operators").frame
 
 def found(model, gpu, weights, engine="vllm", **more):
     at = standpoint(catalogue.model(model), catalogue.gpu(gpu), weights, engine, **more)
-    return kernel_values(KERNELS, levels()["centre"][at["levels"]["engine"]], at)
+    return kernel_values(KERNELS, levels().centre[at.levels["engine"]], at)
 
 
 def row(**key):
@@ -36,12 +36,12 @@ def row(**key):
 def test_the_gpus_and_engines_are_those_of_the_table():
     assert set(TABLED) == set(TABLE.gpu)
     assert {*ENGINES, "nccl"} == set(TABLE.engine)  # whose collectives are in no unit
-    assert set(KERNELS["like"]) == set(catalogue.GPUS)
-    assert {engine_record(name)["like"] or name for name in engines()} <= set(ENGINES)
+    assert set(KERNELS.like) == set(catalogue.GPUS)
+    assert {engine_record(name).like or name for name in engines()} <= set(ENGINES)
 
 
 def test_a_gpu_without_tables_has_those_of_its_generation_or_of_the_h100():
-    table = KERNELS["like"]
+    table = KERNELS.like
     assert (table["h200-sxm"], table["h20"], table["a6000"], table["mi300x"]) == (
         "h200-sxm", "h100-sxm", "a100-80gb", "h100-sxm",
     )  # fmt: skip
@@ -75,7 +75,7 @@ def launch_of(gpu):
 def test_a_curve_whose_points_tell_no_launch_lends_none():
     """TensorRT-LLM's products on the L40S: the fit ends at the least that a curve may have."""
     assert row(kind="matrix product", gpu="l40s", engine="trtllm", precision="bf16").a0_us == 1
-    assert KERNELS["products"]["trtllm"]["l40s"]["bf16"]["launch"] == pytest.approx(1e-6 * launch_of("l40s"))
+    assert KERNELS.products["trtllm"]["l40s"]["bf16"].launch == pytest.approx(1e-6 * launch_of("l40s"))
     assert launch_of("l40s") > 2
 
 
@@ -85,7 +85,7 @@ def test_experts_that_all_are_chosen_alike_come_before_those_by_a_power_law():
     own = row(engine="trtllm", variant="balanced", **key)
     uneven, other = row(engine="trtllm", variant="power_law_1.2", **key), row(engine="vllm", variant="balanced", **key)
     assert (own.counts, uneven.counts, other.counts) == ("unlike its form", "yes", "yes")
-    assert KERNELS["experts"]["trtllm"]["b200"]["nvfp4"]["compute"] == other.compute > uneven.compute
+    assert KERNELS.experts["trtllm"]["b200"]["nvfp4"].compute == other.compute > uneven.compute
 
 
 def test_fp8_experts_that_read_slower_than_bf16_are_passed_over_for_blocks():
@@ -94,7 +94,7 @@ def test_fp8_experts_that_read_slower_than_bf16_are_passed_over_for_blocks():
     one, blocks, plain = (row(precision=name, **key) for name in ("fp8", "fp8_block", "bf16"))
     assert one.counts == "yes"
     assert 2 * one.memory < plain.memory
-    assert KERNELS["experts"]["vllm"]["h100-sxm"]["fp8"]["memory"] == blocks.memory
+    assert KERNELS.experts["vllm"]["h100-sxm"]["fp8"].memory == blocks.memory
 
 
 def test_a_host_bound_table_does_not_count():
@@ -126,11 +126,11 @@ def test_decodes_in_latent_attention_have_a_share_of_their_own():
 
 
 def test_latent_attention_has_five_products_and_its_own_kernels():
-    experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
+    experts = KERNELS.experts["sglang"]["h200-sxm"]["fp8 blocks"].launch
     told = found("deepseek-v3", "h200-sxm", "fp8", "sglang")
     model = catalogue.model("deepseek-v3")
     mixed = sum(layer.count for layer in model.layers if layer.ffn.experts) / model.n_layers
-    mla = KERNELS["attention"]["sglang"]["h200-sxm"]["MLA, bf16"]["launch"]
+    mla = KERNELS.attention["sglang"]["h200-sxm"]["MLA, bf16"].launch
     # Shared experts everywhere, a router where experts are: 5 + 2 + mixed products.
     products = (7 + mixed) * launch_of("h200-sxm") * 1e-6
     assert told["launch"] == pytest.approx(products + mla + mixed * experts)
@@ -141,14 +141,14 @@ def test_attention_with_an_index_launches_its_block_and_no_projection_besides():
     blocks = TABLE[(TABLE.kind == "sparse block, decode") & (TABLE.gpu == "h200-sxm") & (TABLE.counts == "yes")]
     told, model = found("glm-5", "h200-sxm", "fp8", "sglang"), catalogue.model("glm-5")
     mixed = sum(layer.count for layer in model.layers if layer.ffn.experts) / model.n_layers
-    experts = KERNELS["experts"]["sglang"]["h200-sxm"]["fp8 blocks"]["launch"]
+    experts = KERNELS.experts["sglang"]["h200-sxm"]["fp8 blocks"].launch
     others = (2 + mixed) * launch_of("h200-sxm") * 1e-6 + mixed * experts
     assert told["launch"] == pytest.approx(others + 1e-6 * blocks.a0_us.min())
     for engine in ENGINES:  # where no block was timed, the launches of its parts, and prompts of the H100
-        own, product = KERNELS["attention"][engine]["l40s"], KERNELS["products"][engine]["l40s"]["bf16"]["launch"]
+        own, product = KERNELS.attention[engine]["l40s"], KERNELS.products[engine]["l40s"]["bf16"].launch
         for kv in ("bf16", "fp8"):
-            dense, other = own[f"MLA, {kv}"], KERNELS["attention"][engine]["h100-sxm"][f"sparse, {kv}"]
-            parts = {"launch": dense["launch"] + PROJECTIONS * product}
+            dense, other = own[f"MLA, {kv}"], KERNELS.attention[engine]["h100-sxm"][f"sparse, {kv}"]
+            parts = {"launch": dense.launch + PROJECTIONS * product}
             parts |= {name: other[name] for name in ("compute", "slower", "choosing")}
             assert own[f"sparse, {kv}"] == pytest.approx(dense | parts)
 
@@ -159,8 +159,8 @@ def test_prompts_that_see_what_an_index_chooses_have_their_own_curve(engine, kv,
     curve = row(kind="sparse attention, prefill", gpu="h200-sxm", engine=engine, precision=theirs)
     assert found("glm-5", "h200-sxm", "fp8", engine, kv=kv)["attention"] == curve.compute
     told = index_of(KERNELS, engine, "h200-sxm", f"sparse, {kv}")
-    assert told["slower"] * curve["index"] == pytest.approx(curve.compute, rel=1e-3)
-    assert told["choosing"] == pytest.approx(1e-9 * curve.choosing_ns)
+    assert told.slower * curve["index"] == pytest.approx(curve.compute, rel=1e-3)
+    assert told.choosing == pytest.approx(1e-9 * curve.choosing_ns)
     assert index_of(KERNELS, engine, "h200-sxm", f"MLA, {kv}") == NO_INDEX
 
 
@@ -195,14 +195,14 @@ def test_a_gpu_of_one_s_own_has_the_kernels_of_its_generation_and_is_said_to_be_
 
 def test_no_engine_borrows_a_kernel_that_reads_fp8_slower_than_bf16():
     """SGLang's latent attention on Hopper has one; its own unit keeps it, for it is what runs."""
-    told = KERNELS["attention"]
-    assert told["sglang"]["h200-sxm"]["MLA, fp8"]["memory"] < 0.1
+    told = KERNELS.attention
+    assert told["sglang"]["h200-sxm"]["MLA, fp8"].memory < 0.1
     vllm, trtllm = (told[engine]["h200-sxm"]["MLA, fp8"] for engine in ("vllm", "trtllm"))
-    assert vllm["memory"] == trtllm["memory"] > 0.1
+    assert vllm.memory == trtllm.memory > 0.1
 
 
 def test_a_layer_launches_what_it_has_whether_or_not_it_was_measured():
     """The A100 has no table of MXFP4 experts or of heads of 64: its launches are not nothing."""
     old, new = (found("gpt-oss-120b", gpu, "mxfp4") for gpu in ("a100-80gb", "h100-sxm"))
     assert old["launch"] > 0.8 * new["launch"]
-    assert "MLA, bf16" in KERNELS["attention"]["vllm"]["a100-80gb"]
+    assert "MLA, bf16" in KERNELS.attention["vllm"]["a100-80gb"]

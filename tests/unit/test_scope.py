@@ -103,9 +103,9 @@ def test_each_thing_out_of_range_widens_and_is_said(more, work, said):
 
 
 def test_what_a_table_says_of_held_intervals_is_what_widens_them():
-    told = [row for row in known_errors() if row["drafts"] == "none" and 0 <= row["inside"] < scope.FEW_HELD]
+    told = [row for row in known_errors() if row.drafts == "none" and 0 <= row.inside < scope.FEW_HELD]
     assert len(told) > 5
-    assert all(row["lacked"] > 0 for row in told)
+    assert all(row.lacked > 0 for row in told)
 
 
 def test_a_set_up_that_nobody_served_is_another_engine_s():

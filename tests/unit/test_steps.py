@@ -53,11 +53,11 @@ def test_one_number_and_arrays_of_them_agree(unit, decodes, context, fresh, cach
 
 @given(st.floats(1e6, 1e12))
 def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
-    load = UNIT.numbers["caches"][0]["bytes"] / read_bw * 0.5 * 2200
+    load = UNIT.numbers.caches[0].bytes / read_bw * 0.5 * 2200
     assert steps.kv_loaded(UNIT.numbers, 0.5 * 2200, read_bw) == pytest.approx(load)
     in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, one, 1.0, 1.0) for one in (0.0, load))
     for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
-        assert loaded["mixed"](decodes, 1) == pytest.approx(max(load, in_hbm["mixed"](decodes, 1)))
+        assert loaded.mixed(decodes, 1) == pytest.approx(max(load, in_hbm.mixed(decodes, 1)))
 
 
 @given(seconds=st.floats(0.001, 1), load=st.floats(0, 2))
@@ -76,9 +76,9 @@ def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(la
     found = steps.costs(unit.numbers, unit.terms, Workload(8000, 200, 0.9).plain, 100.0, 1.0, 1.0)
     for prompts in (1.0, 3.0, 24.0):
         dealt = 100 * max(prompts / unit.dp, 1)
-        assert found["mixed"](0.0, prompts) == pytest.approx(dealt)
-        assert found["mixed"](64.0, prompts) == pytest.approx(100 * fullest(prompts, unit.dp, 1))
-        assert found["apiece"](64.0, prompts) == pytest.approx(100 * prompts)
+        assert found.mixed(0.0, prompts) == pytest.approx(dealt)
+        assert found.mixed(64.0, prompts) == pytest.approx(100 * fullest(prompts, unit.dp, 1))
+        assert found.apiece(64.0, prompts) == pytest.approx(100 * prompts)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout,
     loaded = steps.kv_loaded(deep.numbers, 0.9 * 2200, 8 * 1e8)
     slow = steps.costs(deep.numbers, terms(deep), work.plain, loaded, 1.0, 1.0)
     alone = copies * deep.model.kv_token("fp8") * 0.9 * 2200 / (8 / at_once * 1e8)
-    assert slow["load"] == slow["mixed"](0, 1) == pytest.approx(alone)
-    assert slow["mixed"](0, 16) == pytest.approx(16 / at_once * alone)
+    assert slow.load == slow.mixed(0, 1) == pytest.approx(alone)
+    assert slow.mixed(0, 16) == pytest.approx(16 / at_once * alone)
 
 
 def test_a_request_keeps_the_links_of_its_store_for_what_it_loads_and_writes():
     """Of the prompt's other half and of the answer one copy is written; without links, or anything stored, nothing."""
-    each, work = UNIT.numbers["caches"][0]["bytes"], WORK.plain | {"n_in": 2000.0, "n_out": 300.0, "alpha": 0.5}
+    each, work = UNIT.numbers.caches[0].bytes, WORK.plain | {"n_in": 2000.0, "n_out": 300.0, "alpha": 0.5}
     assert steps.kv_written(UNIT.numbers, work) == pytest.approx(1300 * each)
     assert steps.kv_moved(UNIT.numbers, work, 1e9) == pytest.approx((1000 + 1300) * each / 1e9)
     assert steps.kv_moved(UNIT.numbers, work, 0.0) == 0
@@ -111,7 +111,7 @@ def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit
     context, cached = 2200 + 85, 0.5 * 2200
     least = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, 2200 - cached, cached, prompts)
     bare, whole = (steps.step(terms(unit), decodes, context, 2200 - cached, cached, n) for n in (0, prompts))
-    seconds = drawn["mixed"](decodes, prompts)
+    seconds = drawn.mixed(decodes, prompts)
     # The mean context is half a token shorter than that of whole numbers.
     assert seconds == pytest.approx(max(least, factor * bare + prompt * (whole - bare)), rel=1e-3)
     assert seconds >= least
@@ -122,10 +122,10 @@ def test_what_is_read_off_a_step_has_its_factor_and_waiting_is_a_prompt_s():
     for name in ("cache_read", "own", "t_w"):
         assert slow[name] == pytest.approx(2 * plain[name])
     # t_w, the read and what a decode adds besides make a step of one decode.
-    assert plain["t_w"] + plain["cache_read"] + plain["own"] == pytest.approx(plain["mixed"](1, 0))
-    assert steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 0.1, 1.0)["t_w"] > 0.1 * plain["t_w"]  # the floor
+    assert plain.t_w + plain.cache_read + plain.own == pytest.approx(plain.mixed(1, 0))
+    assert steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 0.1, 1.0).t_w > 0.1 * plain.t_w  # the floor
     once, twice = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 1e9, 1.0, prompt) for prompt in (1.0, 2.0))
-    assert twice["mixed"](0, 1) == pytest.approx(2 * once["mixed"](0, 1))
+    assert twice.mixed(0, 1) == pytest.approx(2 * once.mixed(0, 1))
 
 
 FLOORS = [UNIT, MIXTURE, Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8"), Unit.of("gpt-oss-120b", "h200-sxm")]
@@ -158,7 +158,7 @@ def test_the_floor_is_bytes_over_bandwidth_or_flops_over_the_peak(unit, decodes,
 
 def test_a_mixture_reads_the_experts_that_its_tokens_choose():
     model, reached = MIXTURE.model, MIXTURE.coefficients
-    bandwidth = MIXTURE.numbers["hbm_bw"] * reached.memory
+    bandwidth = MIXTURE.numbers.hbm_bw * reached.memory
     routed = 2 * model.routed_params / reached.experts
     rest = 2 * (model.n_params_total - model.routed_params + model.lm_head_params)
     one = MIXTURE.parts(1, 1)["weights"]
@@ -223,8 +223,8 @@ def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens
 def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
     spread_out = Unit.of("llama-3-8b", "h200-sxm", 16)  # eight KV heads: each is held twice
     bytes_held = 2 * spread_out.model.kv_token("bf16")
-    assert terms(spread_out)["caches"][0]["load"] == pytest.approx(
-        bytes_held / (spread_out.numbers["hbm_bw"] * spread_out.coefficients.kv)
+    assert terms(spread_out).caches[0].load == pytest.approx(
+        bytes_held / (spread_out.numbers.hbm_bw * spread_out.coefficients.kv)
     )
     shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
     alone = {"tp": 1, "ep": 1, "dp": 1, "pp": 1}
@@ -271,11 +271,11 @@ def test_what_groups_wait_for_is_the_fullest_one_s_and_what_experts_have_is_ever
         np.array(steps.parts_of(own, spans, 16, prompts, busy, max, min)) for prompts, busy in ((4, 3), (5, 3), (4, 4))
     )
     read = [steps.read_by_busiest(own, 16 + prompts * fresh, min) for prompts in (4, 5)]
-    weights = (read[1] - read[0]) * own["routed"]
+    weights = (read[1] - read[0]) * own.routed
     assert weights > 0
-    assert more - base == pytest.approx([weights, fresh * own["experts"], 0, 0, 0, 0, 0], abs=1e-12)
-    matrices = fresh * own["matrices"] + own["head"]
-    waits = [0, matrices, spans["load"], spans["pairs"], fresh * own["move"], fresh * own["links"], 0]
+    assert more - base == pytest.approx([weights, fresh * own.experts, 0, 0, 0, 0, 0], abs=1e-12)
+    matrices = fresh * own.matrices + own.head
+    waits = [0, matrices, spans.load, spans.pairs, fresh * own.move, fresh * own.links, 0]
     assert fuller - base == pytest.approx(waits, abs=1e-12)
 
 
@@ -339,7 +339,7 @@ def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
 def test_a_unit_with_chunks_pays_for_what_they_see():
     unit = Unit.of("llama-4-scout", "h200-sxm", 8)
     chunks, cost = terms(unit), Steps(unit)
-    windows = {**chunks, "caches": [{**cache, "aligned": False} for cache in chunks["caches"]]}
+    windows = {**chunks, "caches": [{**cache, "aligned": False} for cache in chunks.caches]}
     for decodes, context, fresh, prompts in ((32, 40_000, 0, 0), (0, 0, 65_536, 1)):
         pair = [steps.step(one, decodes, context, fresh, 0, prompts) for one in (chunks, windows)]
         assert pair[0] < pair[1]
@@ -367,9 +367,9 @@ def test_the_lm_head_and_the_least_of_four_bits_by_hand():
 @pytest.mark.parametrize("unit", [UNIT, Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")])
 def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel(unit):
     reached, layers = unit.coefficients, unit.model.n_layers
-    held = sum(cache["copies"] * cache["bytes"] for cache in unit.numbers["caches"])
-    read = held / (unit.numbers["hbm_bw"] * reached.kv)
-    looked = layers * unit.model.decode_flops / (unit.numbers["half_flops"] * reached.decode_attention)
+    held = sum(cache.copies * cache.bytes for cache in unit.numbers.caches)
+    read = held / (unit.numbers.hbm_bw * reached.kv)
+    looked = layers * unit.model.decode_flops / (unit.numbers.half_flops * reached.decode_attention)
     assert steps.kv_read(terms(unit), 2048) == pytest.approx(2048 * np.hypot(read, looked))
     drafting = steps.unit_terms(steps.drafting(unit.numbers, 3, 0.8), unit.found())
     assert steps.kv_read(drafting, 2048) == pytest.approx((1 + 3 / layers) * 2048 * np.hypot(read, 4 * looked))
@@ -379,7 +379,7 @@ def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
     drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
     spans = [(one, steps.spans_of(one, 1000, 0, 0, min)) for one in (terms(UNIT), drafting)]
     plain, four = (steps.parts(one, of, 8, 0, max, min, fullest)[1] for one, of in spans)
-    head = drafting["head"]
+    head = drafting.head
     longer = 1 + 3 / 80
     assert four == pytest.approx(longer * 4 * (plain - 8 * head) + longer * 32 * head)
 
@@ -387,9 +387,9 @@ def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
 def test_a_floor_counts_chunks_that_begin_anew_by_their_first_only():
     scout = Unit.of("llama-4-scout", "h200-sxm", 8)
     floor = steps.floor_terms(scout.numbers)
-    chunks = [cache for cache in floor["caches"] if cache["aligned"]]
+    chunks = [cache for cache in floor.caches if cache.aligned]
     assert chunks
-    whole = {**floor, "caches": [cache for cache in floor["caches"] if not cache["aligned"]]}
+    whole = {**floor, "caches": [cache for cache in floor.caches if not cache.aligned]}
     for cached, fresh, counted in ((0, 8000, True), (4000, 4000, True), (4000, 5000, False), (0, 20_000, False)):
         pair = [steps.floor_step(one, 0, 0, fresh, cached, 1) for one in (floor, whole)]
         assert (pair[0] > pair[1]) is counted, (cached, fresh)
@@ -399,22 +399,22 @@ def test_the_state_of_linear_attention_is_read_and_written():
     """45 of 60 layers keep 1,085,440 values in FP32; each decode takes all of them from HBM and puts them back."""
     unit = Unit.of("qwen3.5-397b-a17b", "b200", 8)
     held = 45 * 1_085_440 * 4
-    assert unit.numbers["state_bytes"] == held
+    assert unit.numbers.state_bytes == held
     bandwidth = 8 * unit.gpu.hbm_bw * unit.coefficients.kv
-    assert terms(unit)["state"] == pytest.approx(2 * held / bandwidth)
+    assert terms(unit).state == pytest.approx(2 * held / bandwidth)
 
 
 def test_a_token_goes_to_its_experts_in_one_byte_a_value_and_comes_back_in_two():
     """DeepSeek-V3: 58 layers with 8 experts of 256 for each token, 7,168 values, in eight groups of attention."""
     numbers = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8).numbers
-    assert numbers["spread_bytes"] == pytest.approx(58 * 8 * 7168 * (1 + 2))
+    assert numbers.spread_bytes == pytest.approx(58 * 8 * 7168 * (1 + 2))
 
 
 def test_what_is_written_is_one_copy_over_a_group_s_own_links():
     numbers = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").numbers
-    each, work = numbers["caches"][0]["bytes"], Workload(2000, 300).plain | {"alpha": 0.5}
-    two = numbers | {"layout": numbers["layout"] | {"dp": 2}}
+    each, work = numbers.caches[0].bytes, Workload(2000, 300).plain | {"alpha": 0.5}
+    two = numbers | {"layout": numbers.layout | {"dp": 2}}
     assert steps.kv_moved(two, work, 1e9) == pytest.approx(2 * steps.kv_moved(numbers, work, 1e9))
     assert steps.kv_written(numbers, work | {"alpha": 1.0}) == pytest.approx(301 * each)
-    twice = numbers | {"caches": [one | {"copies": 2} for one in numbers["caches"]]}
+    twice = numbers | {"caches": [one | {"copies": 2} for one in numbers.caches]}
     assert steps.kv_written(twice, work) == pytest.approx(1300 * each)

@@ -161,8 +161,8 @@ def test_token_time_and_decode_share():
     # z is the slope of the step beside what adds in any case: activations and all-reduce.
     step = TALK.step_time(np.array([64 - 0.5, 64 + 0.5]), 0)
     terms = TALK.terms
-    slope = np.diff(step)[0] - terms["move"] - terms["links"] - terms["request"]
-    assert slope / (terms["matrices"] + terms["head"]) == pytest.approx(share[2], rel=1e-3)
+    slope = np.diff(step)[0] - terms.move - terms.links - terms.request
+    assert slope / (terms.matrices + terms.head) == pytest.approx(share[2], rel=1e-3)
 
 
 WORK = Workload(2048, 170)
@@ -330,8 +330,8 @@ def test_caches_are_held_more_than_once_where_gpus_outnumber_kv_heads():
 
 def test_what_is_left_for_caches_is_left_by_the_weights_as_they_lie_in_memory():
     oss = Unit.of("gpt-oss-120b", "h100-sxm")
-    assert oss.numbers["kv_room"] == pytest.approx(oss.gpu.room(0.9) - oss.model.loaded_bytes("mxfp4"))
-    assert oss.numbers["kv_room"] < 5e9
+    assert oss.numbers.kv_room == pytest.approx(oss.gpu.room(0.9) - oss.model.loaded_bytes("mxfp4"))
+    assert oss.numbers.kv_room < 5e9
     assert oss.places(Workload(2000, 200)) < 65
 
 
@@ -384,14 +384,14 @@ def test_stages_and_groups_divide_requests():
 
 def test_weights_that_fit_beside_nothing_else_are_refused():
     """70.6 GB of each of two GPUs: nine tenths of 85.5 leave room beside what an engine needs, 0.85 do not."""
-    assert Unit.of("llama-3-70b", "h100-sxm", 2, "bf16", memory=0.9).numbers["kv_room"] > 0
+    assert Unit.of("llama-3-70b", "h100-sxm", 2, "bf16", memory=0.9).numbers.kv_room > 0
     with pytest.raises(ValueError, match="tp must be at least 4 for llama-3-70b in bf16 on h100-sxm at 85% of its"):
         Unit.of("llama-3-70b", "h100-sxm", 2, "bf16", memory=0.85)
 
 
 def test_groups_hold_no_copies_of_latents():
     shared, apart = (Unit.of("deepseek-v3", "h200-sxm", **layout) for layout in ({"tp": 8}, {"dp": 8, "ep": 8}))
-    copies = [{cache["copies"] for cache in unit.numbers["caches"]} for unit in (apart, shared)]
+    copies = [{cache.copies for cache in unit.numbers.caches} for unit in (apart, shared)]
     assert copies == [{1}, {8}]
     assert apart.kv_capacity > 5 * shared.kv_capacity
     assert apart.name == "deepseek-v3 (fp8, KV bf16) on 8 x h200-sxm (ep 8, dp 8), vllm"

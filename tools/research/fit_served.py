@@ -42,7 +42,7 @@ def main() -> None:
     loops = [*from_served.loops_of(list(served.loops(points, DATASHEET))), *halves.closed()]
     found = from_served.fit(sound(loops))
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
-    write(pd.DataFrame(found.levels["together"], columns=TOGETHER), options.out / "served_together.csv")
+    write(pd.DataFrame(found.levels.together, columns=TOGETHER), options.out / "served_together.csv")
     if options.levels:
         return
     apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
@@ -60,8 +60,8 @@ def main() -> None:
 
 def table(levels: Levels) -> pd.DataFrame:
     """Return the levels as rows, but those of engines that the catalogue lacks."""
-    known = [name for name in levels["centre"] if name.split("-")[0] in ENGINES]
-    told = {"centre": levels["centre"], **levels["moves"], "seen": {"": levels["seen"]}, "unseen": levels["unseen"]}
+    known = [name for name in levels.centre if name.split("-")[0] in ENGINES]
+    told = {"centre": levels.centre, **levels.moves, "seen": {"": levels.seen}, "unseen": levels.unseen}
     rows = [
         {"factor": factor, "level": level, **told[factor][level]}
         for factor in ("centre", *FACTORS, "seen", "unseen")

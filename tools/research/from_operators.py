@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -121,7 +122,9 @@ def _law(steps: pd.DataFrame) -> Callable[[Coefficients], NDArray[np.float64]]:
 @cache
 def _numbers(name: str, tp: int, weights: str, kv: str) -> UnitNumbers:
     unit = Unit.of(name, H100, tp, weights, kv)
-    return {**unit.numbers, "layer_bytes": matrix_bytes(unit.model, tp)}
+    numbers = copy(unit.numbers)
+    numbers.layer_bytes = matrix_bytes(unit.model, tp)
+    return numbers
 
 
 def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:

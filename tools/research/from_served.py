@@ -102,7 +102,7 @@ class Asked:
         self.e2e, self.tpot = rows["e2e_s"].to_numpy() / loop.waiting, rows["tpot_s"].to_numpy()
         version, layout = str(rows["version"].iloc[0]), unit.tp * unit.dp
         at = standpoint(unit.model, unit.gpu, unit.weights, unit.engine, version, kv=unit.kv, together=layout)
-        self.levels, self.engine = at["levels"], at["levels"]["engine"]
+        self.levels, self.engine = at.levels, at.levels["engine"]
         if (foreign := str(rows["engine"].iloc[0])) not in ENGINES:  # not in the catalogue: its unit is another's
             self.levels = self.levels | {"engine": foreign, "model": f"{foreign}/{unit.model.name}"}
             self.engine = foreign
@@ -213,14 +213,14 @@ class _Problem:
             own = row + moved[0] if factor == "engine" else row
             told[factor][level] = dict(zip(COEFFICIENTS, (own + 0.0).tolist(), strict=True))  # no -0
         together = sorted({tuple(one.levels[factor] for factor in TOGETHER) for one in self.asked})
-        return {
-            "centre": {engine: centre(engine) for engine in told["engine"]},
-            "moves": told,
-            "seen": dict(zip(COEFFICIENTS, widths.tolist(), strict=True)),
-            "unseen": BETWEEN,
-            "together": [list(row) for row in together],
-            "spread": {},
-        }
+        return Levels(
+            centre={engine: centre(engine) for engine in told["engine"]},
+            moves=told,
+            seen=dict(zip(COEFFICIENTS, widths.tolist(), strict=True)),
+            unseen=BETWEEN,
+            together=[list(row) for row in together],
+            spread={},
+        )
 
 
 def between(factor: str, level: str) -> CoefficientValues:

@@ -166,7 +166,7 @@ def told_of(row: ServedRow) -> Told:
         graph = re.search(r"cuda-graph-max-bs(?:-decode)?=(\d+)", str(row["told"]))
         unit = replace(unit, memory=unit.usual_share(recipe.budget, float(graph[1]) if graph else 0.0))
     work = Workload(row["n_in"], row["n_out"], lengths="geometric" if row["lengths"] == "chats" else "fixed")
-    usual = usual_limits(unit.engine, unit.gpu)["seqs"] * _groups(unit.engine, row)
+    usual = usual_limits(unit.engine, unit.gpu).seqs * _groups(unit.engine, row)
     seqs = _given(row["seqs"], _HELD if str(row["model"]).startswith("deepseek-v4") else usual)
     return Told(unit, work, recipe, int(max(1, min(seqs, unit.places(work)))))
 
@@ -174,7 +174,7 @@ def told_of(row: ServedRow) -> Told:
 def _said(row: ServedRow) -> Recipe:
     """Return what a row states, else what its engine takes by itself."""
     name = row["engine"] if row["engine"] in ENGINES else ENGINES[0]
-    usual = usual_limits(name, GPUS[row["gpu"]])["tokens"] * _groups(name, row)
+    usual = usual_limits(name, GPUS[row["gpu"]]).tokens * _groups(name, row)
     kv = row["kv"] if isinstance(row["kv"], str) else unit_of(row, engine=name).usual_kv
     drafts = int(_given(row["drafted"], _DRAFTED)) if row["drafts"] == "mtp" else 0
     chunked = True if "enable_chunked_prefill" in str(row["told"]) else None
@@ -185,7 +185,7 @@ def _said(row: ServedRow) -> Recipe:
 
 
 def _groups(name: str, row: ServedRow) -> int:
-    return 1 if engine(name)["counts_together"] else int(row["dp"])
+    return 1 if engine(name).counts_together else int(row["dp"])
 
 
 def _given(value: Any, usual: float) -> float:
@@ -198,7 +198,7 @@ def _predicted(row: ServedRow, level: float) -> dict[str, Any]:
     middle = np.isnan(row["tpot_s"])
     found: dict[str, Any] = {name: _one(run.requests[name], middle) for name in ("ttft", "tpot")}
     found["tokens"] = float(run.requests["n_out"].sum() / run.seconds)
-    others = [one for one in known_errors() if not one["source"].endswith(ASIDE)]
+    others = [one for one in known_errors() if not one.source.endswith(ASIDE)]
     for name, unit, known in (("", like_ours(told.unit), []), ("wide_", knowing(told.unit, others), others)):
         said = unit.predict("tpot", told.work, at_once, level, known=known)
         found |= {f"{name}{end}": found["tpot"] * getattr(said, end) / said.value for end in ("low", "high")}

@@ -99,7 +99,7 @@ def chances(both: pd.DataFrame) -> pd.DataFrame:
         known, found = known_comparisons()[f"pools, {how}"], []
         for _, row in both.iterrows():
             own = doubt(known, KIND, gpu(str(row["gpu"])).generation, row["n_in"], row["n_out"])
-            found.append(verdict([row[how]], [1.0], own)["chance"] if row[how] > 0 else float("nan"))
+            found.append(verdict([row[how]], [1.0], own).chance if row[how] > 0 else float("nan"))
         told[how] = found
     return pd.DataFrame(told, index=both.index)
 
@@ -122,8 +122,8 @@ def gain_planned(split: pd.Series, rival: pd.Series) -> float:
     unit = _unit(rival)
     case = Case(unit, _work(rival), SLA(NO_LIMIT, rival["tpot_s"]))
     target = target_of(case.asked)
-    target["mixes"] = rival["engine"] == "trtllm"  # SGLang's recipes compute prompts in steps of their own
-    best = max(alone(target, under(case), name)["rate"] for name in ("aggregated", "chunked"))
+    target.mixes = rival["engine"] == "trtllm"  # SGLang's recipes compute prompts in steps of their own
+    best = max(alone(target, under(case), name).rate for name in ("aggregated", "chunked"))
     return full / (best * case.work.n_out / unit.gpus) if best > 0 else float("nan")
 
 
@@ -168,8 +168,8 @@ def _each(row: pd.Series, tpot: float, prefills: list[int], decodes: list[int]) 
     unit, first = (_unit(_laid(row, layout)) for layout in (decodes, prefills))
     case = Case(unit, _work(row), SLA(NO_LIMIT, tpot), prefill=first)
     target, one = target_of(case.asked), under(case)
-    batch = most_decodes(one["mixed"], target["room"], target["step"])
-    together = max(1, min(target["together"], recipe_of(_laid(row, prefills)).budget // case.work.n_in))
+    batch = most_decodes(one.mixed, target.room, target.step)
+    together = max(1, min(target.together, recipe_of(_laid(row, prefills)).budget // case.work.n_in))
     if batch < 1:
         return 0.0, 0.0, [first.gpus, unit.gpus]
     fed, taken = pools_each(target, one, settings_row(batch, together * case.work.n_in, 1, 1))

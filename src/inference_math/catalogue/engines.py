@@ -6,10 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, cast, get_type_hints
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from inference_math.evidence import data_dir
 from inference_math.evidence.checks import as_one_of
+from inference_math.evidence.records import Record
 
 if TYPE_CHECKING:
     from inference_math.catalogue.models import Gpu
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["EngineRecord", "Graphs", "Usual", "engine", "engines", "parsed", "usual_limits"]
 
 
-class Usual(TypedDict):
+class Usual(Record, forbid_unknown_fields=True):
     """What an engine takes where nobody says: tokens of a step, requests at once.
 
     On GPUs with at least `gib` GiB whose name has nothing of `but` in it.
@@ -29,7 +32,7 @@ class Usual(TypedDict):
     but: list[str]
 
 
-class Graphs(TypedDict):
+class Graphs(Record, forbid_unknown_fields=True):
     """Requests of the largest CUDA graph on GPUs with at least `gib` GiB, of units of few GPUs and of many."""
 
     gib: int
@@ -37,7 +40,7 @@ class Graphs(TypedDict):
     many: int
 
 
-class EngineRecord(TypedDict):
+class EngineRecord(Record, forbid_unknown_fields=True):
     """What is known of an engine; `data/engines.toml` says what each key means."""
 
     title: str
@@ -102,14 +105,11 @@ class EngineRecord(TypedDict):
     in_chunks: dict[str, object]
 
 
-_USUAL = set(get_type_hints(Usual))
-
-
 @lru_cache
 def engines() -> Mapping[str, EngineRecord]:
     """Return the records by name, the usual engine first.
 
-    >>> [record["title"] for record in engines().values()]
+    >>> [record.title for record in engines().values()]
     ['vLLM', 'TensorRT-LLM', 'SGLang']
     """
     return parsed((data_dir() / "engines.toml").read_text(encoding="utf-8"))
@@ -125,7 +125,7 @@ def engine(name: str) -> EngineRecord:
 
     Examples
     --------
-    >>> engine("sglang")["tokens"]
+    >>> engine("sglang").tokens
     '--chunked-prefill-size'
     """
     return engines()[as_one_of("engine", name, engines())]
@@ -142,12 +142,12 @@ def usual_limits(name: str, gpu: Gpu) -> Usual:
     Examples
     --------
     >>> from inference_math import catalogue
-    >>> [usual_limits("vllm", catalogue.gpu(name))["tokens"] for name in ("a100-80gb", "h100-sxm")]
+    >>> [usual_limits("vllm", catalogue.gpu(name)).tokens for name in ("a100-80gb", "h100-sxm")]
     [2048, 8192]
     """
     called, gib = f"{gpu.name} {gpu.title}".casefold(), (gpu.driver_bytes or gpu.hbm_bytes) / 2**30
-    rows = engine(name)["usual"]
-    return [row for row in rows if gib >= row["gib"] and not any(part in called for part in row["but"])][-1]
+    rows = engine(name).usual
+    return [row for row in rows if gib >= row.gib and not any(part in called for part in row.but)][-1]
 
 
 def parsed(text: str) -> Mapping[str, EngineRecord]:
@@ -158,20 +158,21 @@ def parsed(text: str) -> Mapping[str, EngineRecord]:
     ValueError
         For a record that lacks something, has something unknown, or another type than it should.
     """
-    expected = get_type_hints(EngineRecord)
-    for name, record in (found := tomllib.loads(text)).items():
-        if wrong := set(expected) ^ set(record):
-            raise ValueError(f"{name} must have the keys of an engine's record: {', '.join(sorted(wrong))} differ")
-        for key, value in record.items():
-            kind = getattr(expected[key], "__origin__", expected[key])
-            if kind is float and type(value) is int:
-                record[key] = value = float(value)
-            if not isinstance(value, kind):
-                raise ValueError(f"{name}.{key} must be {kind.__name__}, not {value!r:.80}")
-            if isinstance(value, str):
-                record[key] = value.removesuffix(" ")  # a literal that ends with a quote has a space behind it
-            elif isinstance(value, list):
-                record[key] = [one.removesuffix(" ") if isinstance(one, str) else one for one in value]
-        if [one["gib"] for one in record["usual"]][:1] != [0] or any(set(one) != _USUAL for one in record["usual"]):
-            raise ValueError(f"{name}.usual must be rows of {', '.join(sorted(_USUAL))}, the first from 0 GiB on")
-    return MappingProxyType(cast("dict[str, EngineRecord]", found))
+    records: dict[str, EngineRecord] = {}
+    for name, told in tomllib.loads(text).items():
+        try:
+            record = records[name] = msgspec.convert(_unended(told), EngineRecord)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{name} must be an engine's record: {error}") from None
+        if [row.gib for row in record.usual[:1]] != [0]:
+            raise ValueError(f"{name}.usual must be rows, the first from 0 GiB on, not {record.usual!r:.80}")
+    return MappingProxyType(records)
+
+
+def _unended(value: Any) -> Any:
+    """Return texts without the space that stands behind a literal that ends with a quote."""
+    if isinstance(value, str):
+        return value.removesuffix(" ")
+    if isinstance(value, list):
+        return [_unended(inner) for inner in value]
+    return {name: _unended(inner) for name, inner in value.items()} if isinstance(value, dict) else value

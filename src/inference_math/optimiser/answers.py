@@ -7,6 +7,7 @@ draw is a pair of both.
 
 from __future__ import annotations
 
+from copy import copy
 from math import exp, inf, isfinite
 
 from inference_math.optimiser.choice import decide, kept_rate, middle_row, served_with, told_rate
@@ -49,19 +50,19 @@ from inference_math.workload.requests import Work
 
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:
     """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
-    unit = asked["unit"]
-    each = costs_of(asked, unit, moved_by(found, asked["moves"]), factors)
-    each["front"] = asked["front"] * exp(asked["front_sd"] * factors[2])
-    if len(asked["pools"]) > 0:
-        own = moved_by(found, asked["pools"][0]["prefill_moves"])
-        each["prefill"] = costs_of(asked, prefill_unit(asked), own, factors)["mixed"]
+    unit = asked.unit
+    each = costs_of(asked, unit, moved_by(found, asked.moves), factors)
+    each.front = asked.front * exp(asked.front_sd * factors[2])
+    if len(asked.pools) > 0:
+        own = moved_by(found, asked.pools[0].prefill_moves)
+        each.prefill = costs_of(asked, prefill_unit(asked), own, factors).mixed
     return each
 
 
 def costs_of(asked: Asked, unit: UnitNumbers, own: CoefficientValues, factors: list[float]) -> StepCosts:
     """Return what requests cost on a unit under its own coefficients."""
-    loads = kv_moved(unit, asked["work"], asked["read_bw"] * unit["gpus"] / asked["unit"]["gpus"])
-    return costs(unit, unit_terms(unit, own), asked["work"], loads, factors[0], factors[1])
+    loads = kv_moved(unit, asked.work, asked.read_bw * unit.gpus / asked.unit.gpus)
+    return costs(unit, unit_terms(unit, own), asked.work, loads, factors[0], factors[1])
 
 
 def drawn_costs(asked: Asked, draws: list[DrawnCoefficients]) -> list[StepCosts]:
@@ -75,12 +76,12 @@ def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     Rates are those of as many GPUs as a unit has that is not of pools.
     """
     each, pools = drawn_costs(asked, draws), of_architecture(asked, "disaggregated")
-    apart = drawn_costs(pools, draws) if len(asked["pools"]) > 0 else each
+    apart = drawn_costs(pools, draws) if len(asked.pools) > 0 else each
     of_pools = target_of(pools)
-    of_pools["share"] = asked["unit"]["gpus"] / pools["unit"]["gpus"]
-    found = decide([target_of(asked), of_pools], [each, apart], asked["doubts"])
-    found["costs"] = each
-    found["pool_costs"] = apart
+    of_pools.share = asked.unit.gpus / pools.unit.gpus
+    found = decide([target_of(asked), of_pools], [each, apart], asked.doubts)
+    found.costs = each
+    found.pool_costs = apart
     return found
 
 
@@ -95,8 +96,8 @@ def pools_served(asked: Asked, draws: list[DrawnCoefficients]) -> float:
     target, drawn = target_of(own), drawn_costs(own, draws)
     row = pools_settings(target, drawn)
     keeps = keeping(target, drawn, "disaggregated", row)
-    rates = [one["rate"] for one in served_with(target, drawn, "disaggregated", row, keeps)]
-    return kept_rate(rates, keeps) / own["unit"]["gpus"] if median(rates) > 0 else 0.0
+    rates = [one.rate for one in served_with(target, drawn, "disaggregated", row, keeps)]
+    return kept_rate(rates, keeps) / own.unit.gpus if median(rates) > 0 else 0.0
 
 
 def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[str, int]:
@@ -104,12 +105,12 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
 
     Looked for from those of a case near it, where there are any.
     """
-    steps, quantile, tpot, ttft = target["steps"], target["quantile"], target["step"], target["ttft"] - one["front"]
-    step, most = one["mixed"], MOST_TOGETHER
+    steps, quantile, tpot, ttft = target.steps, target.quantile, target.step, target.ttft - one.front
+    step, most = one.mixed, MOST_TOGETHER
     return {
         "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, FOREVER, quantile),
         "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
-        "memory": target["places"],
+        "memory": target.places,
     }
 
 
@@ -118,8 +119,8 @@ def gpus_worth(solved: Solution, gpus: float, other: Solution, others: float) ->
 
     By what units of so many GPUs serve in the best architecture of each.
     """
-    top, bottom = told_rate(solved, solved["best"]), told_rate(other, other["best"])
-    ends = interval(NEVER, ratios(solved["rates"][solved["best"]], other["rates"][other["best"]]))
+    top, bottom = told_rate(solved, solved.best), told_rate(other, other.best)
+    ends = interval(NEVER, ratios(solved.rates[solved.best], other.rates[other.best]))
     each = [one * others / gpus for one in [top[0] / bottom[0], ends[1], ends[2]]]
     return [each[0], min(each[1], each[0]), max(each[2], each[0])]
 
@@ -162,38 +163,38 @@ def numbers_of(asked: Asked, solved: Solution) -> dict[str, list[float]]:
 
     What is a setting is the same under each draw.
     """
-    target, best = target_of(asked), solved["best"]
-    steps = target["steps"]
+    target, best = target_of(asked), solved.best
+    steps = target.steps
     told: dict[str, list[float]] = {}
     for name in OF_DRAWS:
         told[name] = []
     limits: dict[str, int] = {}
-    for one in solved["costs"]:
+    for one in solved.costs:
         limits = batch_limits(target, one, limits)
-        net, read = delta_p(one["ttft_1"], steps), one["cache_read"] + one["own"]
+        net, read = delta_p(one.ttft_1, steps), one.cache_read + one.own
         told["batch"].append(smallest(limits))
         told["batch_tpot"].append(limits["TPOT"])
         told["batch_ttft"].append(limits["TTFT"])
-        told["t_w"].append(one["t_w"])
+        told["t_w"].append(one.t_w)
         told["delta_p"].append(net)
-        told["delta_p_gross"].append(delta_p(one["ttft_1"] + one["t_w"], steps))
+        told["delta_p_gross"].append(delta_p(one.ttft_1 + one.t_w, steps))
         told["delta_h"].append(read)
-        told["front"].append(one["front"])
+        told["front"].append(one.front)
         told["gain_bound"].append(gain_bound(net, read) if read > 0 else NEVER)
     found: dict[str, list[float]] = {}
     for name in told:
         found[name] = interval(NEVER, told[name])
-    chunk, pools, whole = [solved["settings"][name] for name in ["chunked", "disaggregated", "aggregated"]]
-    found["batch_memory"] = fixed(target["places"])
+    chunk, pools, whole = [solved.settings[name] for name in ["chunked", "disaggregated", "aggregated"]]
+    found["batch_memory"] = fixed(target.places)
     if best != "":
-        computed = target["groups"] * computed_tokens(asked, chunk) if chunk["rate"] > 0 else NEVER
+        computed = target.groups * computed_tokens(asked, chunk) if chunk.rate > 0 else NEVER
         found["chunk"] = fixed(computed)
-        found["prefill_units"] = fixed(pools["prefill_units"])
+        found["prefill_units"] = fixed(pools.prefill_units)
         found["chunked_gain"] = gained(asked, solved, "chunked", "aggregated")
         found["pdd_gain"] = gained(asked, solved, "disaggregated", "aggregated")
-        left = max(asked["ttft"] - asked["front"], 0.0)
-        found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole["batch"], 1), steps))
-        found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, target["step"]))
+        left = max(asked.ttft - asked.front, 0.0)
+        found["concurrent_prefills"] = fixed(concurrent_prefills(max(whole.batch, 1), steps))
+        found["pdd_concurrency"] = fixed(pdd_concurrency(left, steps, target.step))
         found.update(lead(asked, solved))
     return found
 
@@ -210,14 +211,14 @@ def gained(asked: Asked, solved: Solution, name: str, over: str) -> list[float]:
 
     NaN where either serves nothing in most draws: it would be about something else.
     """
-    top, bottom = solved["rates"][name], solved["rates"][over]
+    top, bottom = solved.rates[name], solved.rates[over]
     if not median(top) > 0 or not median(bottom) > 0:
         return fixed(NEVER)
-    of_rates = solved["goodput"][name] / solved["goodput"][over]
+    of_rates = solved.goodput[name] / solved.goodput[over]
     told: list[float] = []
     for one in ratios(top, bottom):
-        for more in factors_of(asked["doubts"][name]):
-            for less in factors_of(asked["doubts"][over]):
+        for more in factors_of(asked.doubts[name]):
+            for less in factors_of(asked.doubts[over]):
                 told.append(one * more / less if one > 0 else NEVER)
     ends = interval(of_rates, told)
     return [of_rates, min(ends[1], of_rates), max(ends[2], of_rates)]
@@ -225,15 +226,15 @@ def gained(asked: Asked, solved: Solution, name: str, over: str) -> list[float]:
 
 def lead(asked: Asked, solved: Solution) -> dict[str, list[float]]:
     """Return what the chosen architecture does at full load, and how far it is ahead of the next."""
-    best, second = solved["best"], solved["order"][1]
+    best, second = solved.best, solved.order[1]
     row = middle_row(solved, best)
-    tokens = [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in row["rate"]]
-    watts = asked["watts"] if asked["watts"] > 0 else NEVER
+    tokens = [rate * asked.work.n_out / asked.unit.gpus for rate in row["rate"]]
+    watts = asked.watts if asked.watts > 0 else NEVER
     return {
         "rate": row["rate"],
         "margin": [one - 1 for one in gained(asked, solved, best, second)],
         "tokens_per_gpu": tokens,
-        "usd_per_million": spent_on(tokens, usd_per_million(1, asked["price"], 1)),
+        "usd_per_million": spent_on(tokens, usd_per_million(1, asked.price, 1)),
         "joules_per_token": spent_on(tokens, watts),
         "ttft": row["ttft"],
         "tpot": row["tpot"],
@@ -251,35 +252,35 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
     In them a step is a sum of which nothing hides, or only the weight read, batches and pools are no whole numbers. A
     form stands only where what it assumes holds; `unfounded` says what does not.
     """
-    target, settings = target_of(asked), solved["settings"]
-    steps, tpot = target["steps"], target["step"]
+    target, settings = target_of(asked), solved.settings
+    steps, tpot = target.steps, target.step
     t_w, net, read = numbers["t_w"][0], numbers["delta_p"][0], numbers["delta_h"][0]
     front, ttft_1 = numbers["front"][0], net * steps
-    tpot_1, batch = t_w + read, settings["aggregated"]["batch"]
+    tpot_1, batch = t_w + read, settings["aggregated"].batch
     by_tpot = max_batch(tpot, tpot_1, net, read)
-    by_ttft = max_batch_ttft_full(asked["ttft"] - front, steps, ttft_1, read, t_w)
+    by_ttft = max_batch_ttft_full(asked.ttft - front, steps, ttft_1, read, t_w)
     told: dict[str, float] = {}
-    in_mean = not asked["quantile"] > 0  # what the forms of aggregated serving are about
+    in_mean = not asked.quantile > 0  # what the forms of aggregated serving are about
     if in_mean:
         told["batch"] = min(by_tpot, min(by_ttft, numbers["batch_memory"][0]))
         told["batch_tpot"] = by_tpot
         told["batch_ttft"] = by_ttft
-    if solved["best"] == "aggregated" and batch > 0:
+    if solved.best == "aggregated" and batch > 0:
         told["rate"] = request_rate(batch, steps, t_w, net, read)
-    if solved["best"] == "aggregated" and batch > 0 and in_mean:
+    if solved.best == "aggregated" and batch > 0 and in_mean:
         told["ttft"] = expected_ttft_full(batch, steps, ttft_1, read, t_w) + front
-        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target["sharing"]
-    b = settings["chunked"]["batch"]
-    if settings["chunked"]["rate"] > 0:
-        told["chunk"] = chunk_size_full(b, asked["work"]["n_in"], steps) * target["fresh"]
+        told["tpot"] = expected_tpot_full(batch, steps, tpot_1, net, read, 1.0, 0.0) / target.sharing
+    b = settings["chunked"].batch
+    if settings["chunked"].rate > 0:
+        told["chunk"] = chunk_size_full(b, asked.work.n_in, steps) * target.fresh
         # The form lets a step be as long as the limit on TPOT; where that on TTFT stops it sooner, it is about nothing.
         # Settings keep both limits in most draws, so it is the slow ones that stop it.
-        late = middle_row(solved, "chunked")["ttft"][2] > NEARLY_LATE * asked["ttft"]
+        late = middle_row(solved, "chunked")["ttft"][2] > NEARLY_LATE * asked.ttft
         if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and not late:
             told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
     if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot, steps)
-        told["prefill_units"] = asked["units"] * split / (1 + split)
+        told["prefill_units"] = asked.units * split / (1 + split)
         told["pdd_gain"] = pdd_gain_same(net, read, t_w, tpot, steps)
     return told
 
@@ -289,9 +290,9 @@ def unfounded(asked: Asked, target: Target, t_w: float, read: float) -> str:
 
     They let a decode unit have as many requests as the limit on TPOT allows, and all units have one layout.
     """
-    if len(asked["pools"]) > 0:
+    if len(asked.pools) > 0:
         return "layout"
-    needed, room = (target["step"] - t_w) / read, target["places"]
+    needed, room = (target.step - t_w) / read, target.places
     return "memory" if room < min(needed, ALWAYS) else ""
 
 
@@ -306,13 +307,13 @@ def swings(asked: Asked, draws: list[DrawnCoefficients]) -> list[Swing]:
     Columns: input, low, high (requests/s of a unit), best_low, best_high, and `swing`, the distance; largest first.
     """
     rows = [swing_of(asked, draws, name) for name in swung_inputs(asked)]
-    rows.sort(key=lambda row: -row["swing"])
+    rows.sort(key=lambda row: -row.swing)
     return rows
 
 
 def swung_inputs(asked: Asked) -> list[str]:
     """Return the inputs of a question that may be larger or smaller."""
-    stored, drafted = asked["work"]["alpha"] > 0, asked["unit"]["drafts"] > 0
+    stored, drafted = asked.work.alpha > 0, asked.unit.drafts > 0
     return [name for name in SWUNG if (name != "alpha" or stored) and (name != "accepted" or drafted)]
 
 
@@ -320,46 +321,41 @@ def swing_of(asked: Asked, draws: list[DrawnCoefficients], name: str) -> Swing:
     """Return what a fifth less and a fifth more of an input bring; see `swings`."""
     low, high = [solve(swung(asked, name, factor), draws) for factor in [1 - SWING, 1 + SWING]]
     ends = [best_rate(low), best_rate(high)]
-    return {
-        "input": name,
-        "low": ends[0],
-        "high": ends[1],
-        "best_low": low["best"],
-        "best_high": high["best"],
-        "swing": abs(ends[1] - ends[0]),
-    }
+    return Swing(
+        input=name, low=ends[0], high=ends[1], best_low=low.best, best_high=high.best, swing=abs(ends[1] - ends[0])
+    )
 
 
 def swung(asked: Asked, name: str, factor: float) -> Asked:
     """Return the question with one of its inputs by a factor larger: a length, a share, a limit."""
-    work, unit = asked["work"], asked["unit"]
-    moved = asked.copy()
-    lengths = work.copy()
+    work, unit = asked.work, asked.unit
+    moved = copy(asked)
+    lengths = copy(work)
     if name == "n_in":
-        lengths["n_in"] = max(1.0, work["n_in"] * factor)
+        lengths.n_in = max(1.0, work.n_in * factor)
     if name == "n_out":
-        lengths["n_out"] = max(1.01, work["n_out"] * factor)
+        lengths.n_out = max(1.01, work.n_out * factor)
     if name == "alpha":
-        lengths["alpha"] = min(1.0, work["alpha"] * factor)
+        lengths.alpha = min(1.0, work.alpha * factor)
     if name == "ttft":
-        moved["ttft"] = asked["ttft"] * factor
+        moved.ttft = asked.ttft * factor
     if name == "tpot":
-        moved["tpot"] = asked["tpot"] * factor
+        moved.tpot = asked.tpot * factor
     if name == "accepted":
-        moved["unit"] = drafting(unit, unit["drafts"], min(1.0, unit["accepted"] * factor))
-    moved["work"] = lengths
+        moved.unit = drafting(unit, unit.drafts, min(1.0, unit.accepted * factor))
+    moved.work = lengths
     return moved
 
 
 def best_rate(solved: Solution) -> float:
     """Return the goodput of a unit at full load of the chosen architecture, in requests/s; 0 where there is none."""
-    return told_rate(solved, solved["best"])[0] if solved["best"] != "" else 0.0
+    return told_rate(solved, solved.best)[0] if solved.best != "" else 0.0
 
 
 def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     """Return what is decided if nothing is drafted."""
-    plain = asked.copy()
-    plain["unit"] = drafting(asked["unit"], 0, 0.0)
+    plain = copy(asked)
+    plain.unit = drafting(asked.unit, 0, 0.0)
     return solve(plain, draws)
 
 
@@ -372,22 +368,22 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     best architecture, with the doubts of both. HBM that does not hold the sessions gains nothing, and serves nothing.
     """
     where: list[tuple[str, Asked]] = [("nowhere", all_computed(asked))]
-    if asked["work"]["alpha"] > 0:
+    if asked.work.alpha > 0:
         for name in read_bws:
-            where.append((name, stored_at(asked, asked["work"], read_bws[name])))
+            where.append((name, stored_at(asked, asked.work, read_bws[name])))
     told: list[StoreGain] = []
     firsts: list[float] = []
     plain: list[float] = []
-    base, name_plain, doubts = NEVER, "", asked["doubts"]
+    base, name_plain, doubts = NEVER, "", asked.doubts
     for name, there in where:
         if len(crowded(there)) > 0:
             told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions", UNSAID))
             continue
         solved = solve(there, draws)
-        alone = [one["mixed"](0.0, 1.0) for one in solved["costs"]]
-        quick = [one["mixed"](0.0, 1.0) for one in drawn_costs(stored_at(there, there["work"], 0.0), draws)]
-        best = solved["order"][0]
-        each = solved["rates"][best]
+        alone = [one.mixed(0.0, 1.0) for one in solved.costs]
+        quick = [one.mixed(0.0, 1.0) for one in drawn_costs(stored_at(there, there.work, 0.0), draws)]
+        best = solved.order[0]
+        each = solved.rates[best]
         span, sure = told_rate(solved, best), UNSAID
         if name == "nowhere":
             firsts, plain, base, name_plain = alone, each, span[0], best
@@ -403,34 +399,34 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
 
 def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str, sure: Verdict) -> StoreGain:
     """Return a row of `gains`; a span is the rate with both ends."""
-    return {
-        "where": where,
-        "rate": span[0],
-        "rate_low": span[1],
-        "rate_high": span[2],
-        "speedup": speedup,
-        "gain": gain,
-        "chance": sure["chance"],
-        "sure": sure["sure"],
-        "binds": binds,
-    }
+    return StoreGain(
+        where=where,
+        rate=span[0],
+        rate_low=span[1],
+        rate_high=span[2],
+        speedup=speedup,
+        gain=gain,
+        chance=sure.chance,
+        sure=sure.sure,
+        binds=binds,
+    )
 
 
 def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
     """Return the seconds of a prompt alone of which nothing is stored."""
-    return under(all_computed(asked), found, factors)["mixed"](0.0, 1.0)
+    return under(all_computed(asked), found, factors).mixed(0.0, 1.0)
 
 
 def all_computed(asked: Asked) -> Asked:
     """Return the question with nothing stored."""
-    work = asked["work"].copy()
-    work["alpha"] = 0.0
+    work = copy(asked.work)
+    work.alpha = 0.0
     return stored_at(asked, work, 0.0)
 
 
 def stored_at(asked: Asked, work: Work, read_bw: float) -> Asked:
     """Return the question with another stored share, or another place for it."""
-    there = asked.copy()
-    there["work"] = work
-    there["read_bw"] = read_bw
+    there = copy(asked)
+    there.work = work
+    there.read_bw = read_bw
     return there

@@ -13,6 +13,7 @@ from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
+from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.doubt import doubts
@@ -97,29 +98,29 @@ class Case:
     @cached_property
     def asked(self) -> Asked:
         """The case as `optimiser.answers` takes it."""
-        return {
-            "unit": self.unit.numbers, "pools": self._pools, "moves": {},
-            "work": self.work.plain, "engine": engine(self.unit.engine), "units": self.units,
-            "ttft": self.sla.ttft, "tpot": self.sla.tpot, "quantile": self.sla.quantile or 0.0,
-            "front": self.fronted.seconds, "front_sd": self.fronted.sd, "handover": handover().seconds,
-            "read_bw": self.read_bw, "pool_bw": self.pool_bw, "price": self.price or 0.0,
-            "watts": self.unit.gpu.tdp or 0.0,
-            "doubts": self.doubts, "sessions": self.sessions, "context": self.unit.model.context or 0,
-            "ahead": plans_ahead(self.unit.engine, self.unit.version, self.unit.async_scheduling),
-            "planning": planning_option(self.unit.engine, self.unit.async_scheduling),
-            "page": page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
-        }  # fmt: skip
+        return Asked(
+            unit=self.unit.numbers, pools=self._pools, moves={},
+            work=self.work.plain, engine=engine(self.unit.engine), units=self.units,
+            ttft=self.sla.ttft, tpot=self.sla.tpot, quantile=self.sla.quantile or 0.0,
+            front=self.fronted.seconds, front_sd=self.fronted.sd, handover=handover().seconds,
+            read_bw=self.read_bw, pool_bw=self.pool_bw, price=self.price or 0.0,
+            watts=self.unit.gpu.tdp or 0.0,
+            doubts=self.doubts, sessions=self.sessions, context=self.unit.model.context or 0,
+            ahead=plans_ahead(self.unit.engine, self.unit.version, self.unit.async_scheduling),
+            planning=planning_option(self.unit.engine, self.unit.async_scheduling),
+            page=page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
+        )  # fmt: skip
 
     @property
     def _pools(self) -> list[Pools]:
         if self.prefill is None and self.decode is None:
             return []
         first, then = self.prefill or self.unit, self.decode or self.unit
-        return [{
-            "prefill": first.numbers, "decode": then.numbers,
-            "units": self.units if self.pool_units is None else self.pool_units,
-            "prefill_moves": moves(self.unit, first), "decode_moves": moves(self.unit, then),
-        }]  # fmt: skip
+        return [Pools(
+            prefill=first.numbers, decode=then.numbers,
+            units=self.units if self.pool_units is None else self.pool_units,
+            prefill_moves=moves(self.unit, first), decode_moves=moves(self.unit, then),
+        )]  # fmt: skip
 
     def resized(self, **changes: Any) -> Case:
         """Return the case with all of its units changed, as `Unit.resized` does."""
@@ -158,7 +159,7 @@ def moves(unit: Unit, pool: Unit) -> CoefficientValues:
 
 def refuse_nodes(unit: Unit) -> None:
     """Raise ValueError for a unit whose groups share a layer beyond a node: nobody calibrated links between nodes."""
-    if wrong := say(scattered_over(unit.numbers["layout"], joined(unit.gpu))):
+    if wrong := say(scattered_over(unit.numbers.layout, joined(unit.gpu))):
         raise ValueError(f"tp {wrong}{_in_a_node(unit)}")
 
 
@@ -194,7 +195,7 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
     read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
-    frame = pd.DataFrame(answers.gains(case.asked, case.pairs(count), read_bws))
+    frame = pd.DataFrame(plain(answers.gains(case.asked, case.pairs(count), read_bws)))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
         acceleration(known[where], T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]

@@ -44,12 +44,12 @@ def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str
         rows = served_with(target, drawn, name, own, keeps)
         settings[name], each[name] = own, rows
         kept[name] = len([one for one in keeps if one]) / len(drawn)
-        rates[name] = [row["rate"] for row in rows]
+        rates[name] = [row.rate for row in rows]
         goodput[name] = kept_rate(rates[name], keeps)
     solution = chosen(rates, goodput, doubts)
-    solution["settings"] = settings
-    solution["each"] = each
-    solution["kept"] = kept
+    solution.settings = settings
+    solution.each = each
+    solution.kept = kept
     return solution
 
 
@@ -65,14 +65,14 @@ def served_with(target: Target, drawn: list[StepCosts], name: str, own: Row, kee
         if keeps[i]:
             rows.append(loaded(target, drawn[i], name, own))
         else:
-            rows.append(alone(target, drawn[i], name) if own["rate"] > 0 else NONE)
+            rows.append(alone(target, drawn[i], name) if own.rate > 0 else NONE)
     return rows
 
 
 def alone(target: Target, one: StepCosts, name: str) -> Row:
     """Return what an architecture does with settings for one draw alone."""
     own = chosen_settings(target, name, [one])
-    return loaded(target, one, name, own) if own["rate"] > 0 else NONE
+    return loaded(target, one, name, own) if own.rate > 0 else NONE
 
 
 def chosen(rates: dict[str, list[float]], goodput: dict[str, float], doubts: dict[str, list[float]]) -> Solution:
@@ -96,17 +96,17 @@ def chosen(rates: dict[str, list[float]], goodput: dict[str, float], doubts: dic
     best = first if median(rates[first]) > 0 else ""
     lead = 1 - goodput[second] / goodput[first] if median(rates[second]) > 0 else NEVER
     best_in = shares_best(rates, doubts)
-    return {
-        "rates": rates,
-        "goodput": goodput,
-        "best_in": best_in,
-        "none_in": none_in(rates),
-        "loss": loss,
-        "order": names,
-        "best": best,
-        "lead": lead,
-        "tie": best != "" and best_in[best] < LIKELY,
-    }
+    return Solution(
+        rates=rates,
+        goodput=goodput,
+        best_in=best_in,
+        none_in=none_in(rates),
+        loss=loss,
+        order=names,
+        best=best,
+        lead=lead,
+        tie=best != "" and best_in[best] < LIKELY,
+    )
 
 
 def losses(means: list[float], able: list[bool]) -> list[float]:
@@ -138,8 +138,8 @@ def told_rate(solved: Solution, name: str) -> list[float]:
 
     0 of what most draws do not allow.
     """
-    ends = interval(NEVER, solved["rates"][name])
-    goodput = solved["goodput"][name] if ends[0] > 0 else 0.0
+    ends = interval(NEVER, solved.rates[name])
+    goodput = solved.goodput[name] if ends[0] > 0 else 0.0
     return [goodput, min(ends[1], goodput), max(ends[2], goodput)]
 
 
@@ -199,24 +199,24 @@ def none_in(rates: dict[str, list[float]]) -> float:
 
 def middle_row(solved: Solution, name: str) -> dict[str, list[float]]:
     """Return the goodput of an architecture, and medians over the draws where it does anything, with both ends."""
-    able = [row for row in solved["each"][name] if row["rate"] > 0]
+    able = [row for row in solved.each[name] if row.rate > 0]
     return {
         "rate": told_rate(solved, name),
-        "decodes": interval(NEVER, [row["decodes"] for row in able]),
-        "ttft": interval(NEVER, [row["ttft"] for row in able]),
-        "tpot": interval(NEVER, [row["tpot"] for row in able]),
-        "step": interval(NEVER, [row["step"] for row in able]),
+        "decodes": interval(NEVER, [row.decodes for row in able]),
+        "ttft": interval(NEVER, [row.ttft for row in able]),
+        "tpot": interval(NEVER, [row.tpot for row in able]),
+        "step": interval(NEVER, [row.step for row in able]),
     }
 
 
 def tokens_by(asked: Asked, solved: Solution, name: str) -> list[float]:
     """Return output tokens per second of a GPU under each draw, of one architecture at full load."""
-    return [rate * asked["work"]["n_out"] / asked["unit"]["gpus"] for rate in solved["rates"][name]]
+    return [rate * asked.work.n_out / asked.unit.gpus for rate in solved.rates[name]]
 
 
 def goodput_by(asked: Asked, solved: Solution, name: str) -> float:
     """Return output tokens per second of a GPU within the limits, in the mean over all draws; 0: most forbid it."""
-    return told_rate(solved, name)[0] * asked["work"]["n_out"] / asked["unit"]["gpus"]
+    return told_rate(solved, name)[0] * asked.work.n_out / asked.unit.gpus
 
 
 def layouts_near(goodputs: list[float]) -> list[int]:
@@ -242,4 +242,4 @@ def layouts_ranked(goodputs: list[float], tokens: list[list[float]], gpus: list[
     order = list(range(len(tokens)))
     order.sort(key=lambda i: gpus[i])
     order.sort(key=lambda i: rank[i])  # of equal ones the first stays the first
-    return {"order": order, "loss": [told_loss(own) for own in rank], "best_in": best_in}
+    return Ranking(order=order, loss=[told_loss(own) for own in rank], best_in=best_in)

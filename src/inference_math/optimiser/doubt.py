@@ -38,9 +38,9 @@ def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out
     The spread grows by a tenth with each doubling of a length, and for a kind and a generation that no pair is of. It
     is a judgement, made before the pairs that score were looked at: the pairs show no common error of a set-up.
     """
-    away = doublings(n_in, known["n_in"]) + doublings(n_out, known["n_out"])
-    away += strange(known["kinds"], kind) + strange(known["generations"], generation)
-    return [known["bias"], known["sd"] * (1 + FARTHER * away), known["pairs"]]
+    away = doublings(n_in, known.n_in) + doublings(n_out, known.n_out)
+    away += strange(known.kinds, kind) + strange(known.generations, generation)
+    return [known.bias, known.sd * (1 + FARTHER * away), known.pairs]
 
 
 def doubts(

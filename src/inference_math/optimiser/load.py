@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import floor
 
 from inference_math.optimiser.search import ALWAYS, NONE, edge
@@ -15,9 +16,9 @@ LITTLE = 1e-9  # of a unit: GPUs divide as floating-point numbers
 
 def settings_row(batch: float, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row of settings alone; its rate only tells that there is one."""
-    row = NONE.copy()
-    row["rate"], row["batch"], row["decodes"] = 1.0, batch, batch
-    row["chunk"], row["prefill_units"], row["decode_units"] = chunk, prefill, decode
+    row = copy(NONE)
+    row.rate, row.batch, row.decodes = 1.0, batch, batch
+    row.chunk, row.prefill_units, row.decode_units = chunk, prefill, decode
     return row
 
 
@@ -40,15 +41,15 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
     `decodes` are those in flight at that rate: of pools whose prompts are the slower part, fewer than `batch`, the most
     that a unit may have.
     """
-    batch, chunk, quantile = row["batch"], row["chunk"], target["quantile"]
-    n_in, steps, step, front = target["n_in"], target["steps"], one["mixed"], one["front"]
+    batch, chunk, quantile = row.batch, row.chunk, target.quantile
+    n_in, steps, step, front = target.n_in, target.steps, one.mixed, one.front
     if name == "aggregated":
         whole = round_trip(step, floor(batch), steps)
         first, gap = seen(step, floor(batch), steps, 1, quantile), seen(step, floor(batch), steps, 0, quantile)
         return done(target, row, batch / whole, batch, front + first, whole / steps, gap)
     if name == "chunked":
-        prompts, groups = chunk / n_in, target["groups"]
-        bare, lone, mixed = step(batch, 0.0), step(batch, prompts), one["apiece"](batch, prompts)
+        prompts, groups = chunk / n_in, target.groups
+        bare, lone, mixed = step(batch, 0.0), step(batch, prompts), one.apiece(batch, prompts)
         # Where the chunk is larger than it must be, not every group has one in every step. All wait for one that has;
         # each other one that has, too, makes it longer by as much.
         often = min(1.0, chunk_size_full(batch, n_in, steps) / (groups * chunk))
@@ -57,42 +58,42 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
         mean = bare + any_has * (lone - bare) + (groups * often - any_has) * more
         own, gap = lone + often * (groups - 1) * more, mean
         if quantile > 0:
-            gap = gap_beside(mixed, one["load"], prompts, any_has, quantile) if any_has > 1 - quantile else bare
+            gap = gap_beside(mixed, one.load, prompts, any_has, quantile) if any_has > 1 - quantile else bare
         return done(target, row, batch / ((steps - 1) * mean), batch, front + (n_in / chunk + 1) * own, mean, gap)
     rate = pools_rate(target, one, row)
-    decodes = in_flight(step, batch, steps, rate / row["decode_units"])
+    decodes = in_flight(step, batch, steps, rate / row.decode_units)
     gap = step(decodes, 0.0)
-    first = front + target["handover"] + one["prefill"](0.0, chunk / n_in)
-    each = target["share"] * rate / used_units(target, row)
-    return done(target, row, each, decodes, first, gap, gap + target["sent"] / (steps - 1))
+    first = front + target.handover + one.prefill(0.0, chunk / n_in)
+    each = target.share * rate / used_units(target, row)
+    return done(target, row, each, decodes, first, gap, gap + target.sent / (steps - 1))
 
 
 def done(target: Target, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
     """Return a row that does so much with the settings of another one."""
-    own = row.copy()
-    own["rate"], own["decodes"], own["computed"] = rate, decodes, row["chunk"] * target["fresh"]
-    own["ttft"], own["step"], own["tpot"] = first, step, gap / target["sharing"]
+    own = copy(row)
+    own.rate, own.decodes, own.computed = rate, decodes, row.chunk * target.fresh
+    own.ttft, own.step, own.tpot = first, step, gap / target.sharing
     return own
 
 
 def pools_each(target: Target, one: StepCosts, row: Row) -> list[float]:
     """Return the requests/s that a prefill unit feeds, and that a decode unit takes."""
-    return [fed_by(target, one, row["chunk"] / target["n_in"]), taken_by(target, one, row["batch"])]
+    return [fed_by(target, one, row.chunk / target.n_in), taken_by(target, one, row.batch)]
 
 
 def fed_by(target: Target, costs: StepCosts, prompts: float) -> float:
     """Return the requests/s that a prefill unit feeds with so many prompts together: its steps', or its link's."""
-    return min(prompts / costs["prefill"](0.0, prompts), carried(target) * target["prefill_gpus"])
+    return min(prompts / costs.prefill(0.0, prompts), carried(target) * target.prefill_gpus)
 
 
 def taken_by(target: Target, costs: StepCosts, batch: float) -> float:
     """Return the requests/s that a decode unit takes with so many decodes: its steps', or its link's."""
-    return min(batch / ((target["steps"] - 1) * costs["mixed"](batch, 0.0)), carried(target))
+    return min(batch / ((target.steps - 1) * costs.mixed(batch, 0.0)), carried(target))
 
 
 def carried(target: Target) -> float:
     """Return the requests/s whose KV caches the link of a decode unit carries."""
-    return 1 / target["sent"] if target["sent"] > 0 else ALWAYS
+    return 1 / target.sent if target.sent > 0 else ALWAYS
 
 
 def left_to_decode(units: float, prefill: float, size: float) -> int:
@@ -107,13 +108,13 @@ def most_prefill(units: float, size: float) -> int:
 
 def used_units(target: Target, row: Row) -> float:
     """Return the units that both pools take, as large as one that decodes: some units may be left over."""
-    return row["prefill_units"] * target["prefill_gpus"] + row["decode_units"]
+    return row.prefill_units * target.prefill_gpus + row.decode_units
 
 
 def pools_rate(target: Target, one: StepCosts, row: Row) -> float:
     """Return the requests/s of both pools: those of the slower one."""
     fed, taken = pools_each(target, one, row)
-    slower: float = min(row["prefill_units"] * fed, row["decode_units"] * taken)
+    slower: float = min(row.prefill_units * fed, row.decode_units * taken)
     return slower
 
 
@@ -128,15 +129,15 @@ def in_flight(step: Step, most: float, steps: float, rate: float) -> float:
 
 def strain(target: Target, one: StepCosts, name: str, row: Row) -> float:
     """Return which part of its limits an architecture's settings take at some costs; above 1 they miss one."""
-    n_in, steps, step = target["n_in"], target["steps"], one["mixed"]
-    batch, prompts, quantile = row["batch"], row["chunk"] / n_in, target["quantile"]
+    n_in, steps, step = target.n_in, target.steps, one.mixed
+    batch, prompts, quantile = row.batch, row.chunk / n_in, target.quantile
     if name == "aggregated":
         gap, first = seen(step, floor(batch), steps, 0, quantile), seen(step, floor(batch), steps, 1, quantile)
     elif name == "chunked":
-        mixed = one["apiece"](batch, prompts)
+        mixed = one.apiece(batch, prompts)
         gap, first = mixed, (1 / prompts + 1) * mixed
         if quantile > 0:
-            gap = gap_beside(mixed, one["load"], prompts, 1.0, quantile)
+            gap = gap_beside(mixed, one.load, prompts, 1.0, quantile)
     else:
-        gap, first = step(batch, 0.0) + target["sent"] / (steps - 1), target["handover"] + one["prefill"](0.0, prompts)
-    return max(gap / target["step"], (one["front"] + first) / target["ttft"])
+        gap, first = step(batch, 0.0) + target.sent / (steps - 1), target.handover + one.prefill(0.0, prompts)
+    return max(gap / target.step, (one.front + first) / target.ttft)

@@ -45,12 +45,12 @@ TURNS = 2
 
 def largest_batches(target: Target, drawn: list[StepCosts]) -> list[float]:
     """Return the largest batch within the limits under each draw, aggregated."""
-    steps, quantile, room = target["steps"], target["quantile"], target["room"]
+    steps, quantile, room = target.steps, target.quantile, target.room
     batches: list[float] = []
     guess = 1
     for costs in drawn:
-        wait = target["ttft"] - costs["front"]
-        guess = largest_batch(costs["mixed"], guess, room, steps, target["step"], wait, quantile)
+        wait = target.ttft - costs.front
+        guess = largest_batch(costs.mixed, guess, room, steps, target.step, wait, quantile)
         batches.append(guess)
     return batches
 
@@ -61,12 +61,12 @@ def chosen_settings(target: Target, name: str, drawn: list[StepCosts]) -> Row:
     That is what they serve in the mean over all draws, where a draw that misses a limit counts as nothing. What no
     draw loses by a looser limit, the best settings do not lose: so no answer falls.
     """
-    if not target["room"] > FEW:
+    if not target.room > FEW:
         return NONE
     if name == "aggregated":
         return aggregated_settings(target, drawn)
     if name == "chunked":
-        return chunked_settings(target, drawn) if target["mixes"] else NONE
+        return chunked_settings(target, drawn) if target.mixes else NONE
     return pools_settings(target, drawn)
 
 
@@ -74,7 +74,7 @@ def aggregated_settings(target: Target, drawn: list[StepCosts]) -> Row:
     """Return the batch with the highest goodput."""
 
     def served(batch: float, i: int) -> float:
-        return batch / round_trip(drawn[i]["mixed"], floor(batch), target["steps"])
+        return batch / round_trip(drawn[i].mixed, floor(batch), target.steps)
 
     most = largest_batches(target, drawn)
     batch = best_kept([0.0 for _ in most], most, served)[0]
@@ -137,11 +137,11 @@ def fed_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
 
     With more of them gaps are longer and prompts need fewer steps: a draw keeps the limits between two numbers.
     """
-    n_in, room = target["n_in"], target["room"]
-    each = chunk_size_full(1.0, n_in, target["steps"])  # prompt tokens for a decode
+    n_in, room = target.n_in, target.room
+    each = chunk_size_full(1.0, n_in, target.steps)  # prompt tokens for a decode
 
     def chunk_for(batch: float) -> float:
-        return max(batch * each / target["groups"], 1.0)
+        return max(batch * each / target.groups, 1.0)
 
     def row_of(batch: float) -> Row:
         return settings_row(batch, chunk_for(batch), NEVER, NEVER)
@@ -150,7 +150,7 @@ def fed_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
     top = edge(lambda batch: batch * each <= (room - batch) * min(n_in, chunk_for(batch)), FEW, room)
     ends = [fed_between(target, costs, row_of, log(top)) for costs in drawn]
     least, most = [pair[0] for pair in ends], [pair[1] for pair in ends]
-    best = best_kept(least, most, lambda batch, i: loaded(target, drawn[i], "chunked", row_of(batch))["rate"])
+    best = best_kept(least, most, lambda batch, i: loaded(target, drawn[i], "chunked", row_of(batch)).rate)
     return [best[0], best[1], chunk_for(best[0])]
 
 
@@ -176,8 +176,8 @@ def roomy_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
     the limits, wide ones first, then narrow ones about the best. Each time a draw begins or ceases to keep a limit the
     goodput jumps: so in the end the chunk is that which leaves most decodes to the draws that keep the limits.
     """
-    n_in = target["n_in"]
-    step = log(max(max(LARGEST * n_in, chunk_size_full(target["room"], n_in, target["steps"])), 2.0)) / (
+    n_in = target.n_in
+    step = log(max(max(LARGEST * n_in, chunk_size_full(target.room, n_in, target.steps)), 2.0)) / (
         WIDE_STEPS * NARROW_STEPS
     )
 
@@ -216,7 +216,7 @@ def widest(target: Target, drawn: list[StepCosts], look: list[float], step: floa
     able = keeping(target, drawn, "chunked", settings_row(look[0], exp(place * step), NEVER, NEVER))
 
     def left(at: float) -> float:
-        least = target["room"]
+        least = target.room
         for i in range(len(drawn)):
             if able[i]:
                 least = min(least, most_beside(target, drawn[i], exp(at * step)))
@@ -227,7 +227,7 @@ def widest(target: Target, drawn: list[StepCosts], look: list[float], step: floa
 
 def keeping(target: Target, drawn: list[StepCosts], name: str, row: Row) -> list[bool]:
     """Tell for each draw whether an architecture's settings keep the limits; no settings keep none."""
-    return [row["rate"] > 0 and strain(target, costs, name, row) <= NEARLY for costs in drawn]
+    return [row.rate > 0 and strain(target, costs, name, row) <= NEARLY for costs in drawn]
 
 
 def chunked_alone(target: Target, one: StepCosts) -> Row:
@@ -235,12 +235,12 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
 
     That is the smallest which feeds them within the limits.
     """
-    n_in, step, longest, room = target["n_in"], one["apiece"], target["step"], target["room"]
-    steps, wait = target["steps"], target["ttft"] - one["front"]
+    n_in, step, longest, room = target.n_in, one.apiece, target.step, target.room
+    steps, wait = target.steps, target.ttft - one.front
 
     def in_limit(b: float, chunk: float) -> bool:
         prompts = chunk / n_in
-        return gap_beside(step(b, prompts), one["load"], prompts, 1.0, target["quantile"]) <= longest
+        return gap_beside(step(b, prompts), one.load, prompts, 1.0, target.quantile) <= longest
 
     def prompt(b: float, chunk: float) -> float:
         seconds: float = (n_in / chunk + 1) * step(b, chunk / n_in)
@@ -251,7 +251,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
         if balance > free * n_in or not free > 0:
             return 0.0
-        least: float = max(balance / target["groups"], max(balance / free, 1.0))
+        least: float = max(balance / target.groups, max(balance / free, 1.0))
         if not in_limit(b, least):
             return 0.0
         if prompt(b, least) <= wait:
@@ -264,7 +264,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
 
     def served(b: float) -> float:
         chunk = smallest_chunk(b)
-        return loaded(target, one, "chunked", settings_row(b, chunk, NEVER, NEVER))["rate"] if chunk > 0 else 0.0
+        return loaded(target, one, "chunked", settings_row(b, chunk, NEVER, NEVER)).rate if chunk > 0 else 0.0
 
     if not served(FEW) > 0:
         return NONE
@@ -284,7 +284,7 @@ def served_beside(target: Target, drawn: list[StepCosts], chunk: float) -> list[
     most = [most_beside(target, costs, chunk) for costs in drawn]
 
     def served(batch: float, i: int) -> float:
-        return loaded(target, drawn[i], "chunked", settings_row(batch, chunk, NEVER, NEVER))["rate"]
+        return loaded(target, drawn[i], "chunked", settings_row(batch, chunk, NEVER, NEVER)).rate
 
     return best_kept([0.0 for _ in most], most, served)
 
@@ -294,11 +294,11 @@ def most_beside(target: Target, costs: StepCosts, chunk: float) -> float:
 
     Steps grow nearly evenly with decodes, so a chord soon meets the limit.
     """
-    n_in, room = target["n_in"], target["room"]
-    each = chunk_size_full(1.0, n_in, target["steps"])  # prompt tokens for a decode
+    n_in, room = target.n_in, target.room
+    each = chunk_size_full(1.0, n_in, target.steps)  # prompt tokens for a decode
     # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
     free = min(n_in, chunk)
-    low, high = FEW, min(target["groups"] * chunk / each, room * free / (each + free))
+    low, high = FEW, min(target.groups * chunk / each, room * free / (each + free))
 
     def over(batch: float) -> float:
         return strain(target, costs, "chunked", settings_row(batch, chunk, NEVER, NEVER)) - NEARLY
@@ -332,11 +332,11 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
     if len(feeding) < 1 or len(taking) < 1:
         return NONE
     fullest = [place_of_most(feeding), place_of_most(taking)]
-    size = target["prefill_gpus"]
-    splits = splits_of(target, mean_of(taking[fullest[1]]["rates"]) / mean_of(feeding[fullest[0]]["rates"]))
+    size = target.prefill_gpus
+    splits = splits_of(target, mean_of(taking[fullest[1]].rates) / mean_of(feeding[fullest[0]].rates))
 
     def goodput(fed: int, taken: int, split: list[int]) -> float:
-        return split_rate(feeding[fed]["rates"], taking[taken]["rates"], split, size)
+        return split_rate(feeding[fed].rates, taking[taken].rates, split, size)
 
     starts = list(splits)
     starts.sort(key=lambda split: -goodput(fullest[0], fullest[1], split))
@@ -350,7 +350,7 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
         here = goodput(fed, taken, split)
         if here > top * NEARLY:
             top = here
-            best = settings_row(taking[taken]["number"], feeding[fed]["number"] * target["n_in"], split[0], split[1])
+            best = settings_row(taking[taken].number, feeding[fed].number * target.n_in, split[0], split[1])
     return best
 
 
@@ -373,7 +373,7 @@ def index_of_most(values: list[float]) -> int:
 
 def place_of_most(sides: list[Side]) -> int:
     """Return the place of the number with which units of a pool do most in the mean."""
-    return index_of_most([mean_of(side["rates"]) for side in sides])
+    return index_of_most([mean_of(side.rates) for side in sides])
 
 
 def splits_of(target: Target, balance: float) -> list[list[int]]:
@@ -382,7 +382,7 @@ def splits_of(target: Target, balance: float) -> list[list[int]]:
     The balance is that of prefill units for a decode unit at which both pools are busy. Units may be left over.
     """
     splits: list[list[int]] = []
-    units, size = target["units"], target["prefill_gpus"]
+    units, size = target.units, target.prefill_gpus
     for prefill in range(1, most_prefill(units, size) + 1, max(1, floor(units / PREFILLS))):
         left, even = left_to_decode(units, prefill, size), prefill / balance
         decodes = ascending([min(max(floor(even), 1.0), left), min(ceil(even), left), 1.0 * left])
@@ -395,8 +395,8 @@ def splits_of(target: Target, balance: float) -> list[list[int]]:
 
 def decode_rates(target: Target, drawn: list[StepCosts]) -> list[Side]:
     """Return the numbers of decodes that are some draw's most, and what a decode unit takes with each in each draw."""
-    tpot = target["step"] - target["sent"] / (target["steps"] - 1)
-    most: list[float] = [most_decodes(costs["mixed"], target["room"], tpot) for costs in drawn]
+    tpot = target.step - target.sent / (target.steps - 1)
+    most: list[float] = [most_decodes(costs.mixed, target.room, tpot) for costs in drawn]
     return sides_of(most, lambda batch, i: taken_by(target, drawn[i], batch))
 
 
@@ -406,14 +406,14 @@ def prefill_rates(target: Target, drawn: list[StepCosts]) -> list[Side]:
     No more than the fewest that feed nearly as much as all that fit: together they share the weight read, but they
     wait for each other.
     """
-    limit, together = target["ttft"] - target["handover"], floor(target["together"])
+    limit, together = target.ttft - target.handover, floor(target.together)
 
     def fed(prompts: int) -> float:
         return mean_of([fed_by(target, costs, prompts) for costs in drawn])
 
     enough = MOST_FED * fed(max(together, 1))
     fewest = min(together, largest_whole(together, lambda prompts: fed(prompts) < enough) + 1)
-    most: list[float] = [most_prompts(costs["prefill"], fewest, limit - costs["front"]) for costs in drawn]
+    most: list[float] = [most_prompts(costs.prefill, fewest, limit - costs.front) for costs in drawn]
     return sides_of(most, lambda prompts, i: fed_by(target, drawn[i], prompts))
 
 
@@ -422,7 +422,7 @@ def sides_of(most: list[float], served: Callable[[float, int], float]) -> list[S
     sides: list[Side] = []
     for number in ascending([value for value in most if value > 0]):
         rates = [served(number, i) if most[i] >= number else 0.0 for i in range(len(most))]
-        sides.append({"number": number, "rates": rates})
+        sides.append(Side(number=number, rates=rates))
     return sides
 
 
@@ -432,7 +432,7 @@ def pools_halves(target: Target, drawn: list[StepCosts]) -> list[float]:
     Each is the highest goodput by its own limit alone; 0 of what no draw allows.
     """
     sides = [prefill_rates(target, drawn), decode_rates(target, drawn)]
-    return [mean_of(side[place_of_most(side)]["rates"]) if len(side) > 0 else 0.0 for side in sides]
+    return [mean_of(side[place_of_most(side)].rates) if len(side) > 0 else 0.0 for side in sides]
 
 
 def most_decodes(step: Step, room: float, tpot: float) -> int:

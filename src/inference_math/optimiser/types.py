@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING
+
+from msgspec import field
+
+from inference_math.evidence.records import Record
 
 if TYPE_CHECKING:
     from inference_math.unit.types import Row, StepCosts
 
 
-class Solution(TypedDict):
+class Solution(Record):
     """Which architecture serves most under some draws (`choice.chosen`), with what it was chosen from.
 
     Rates in requests/s, by draw; goodput is the mean of what settings serve, 0 in a draw in which they miss a limit.
@@ -24,21 +28,21 @@ class Solution(TypedDict):
     best: str
     lead: float
     tie: bool
-    settings: NotRequired[dict[str, Row]]
-    each: NotRequired[dict[str, list[Row]]]
-    kept: NotRequired[dict[str, float]]
-    costs: NotRequired[list[StepCosts]]
-    pool_costs: NotRequired[list[StepCosts]]
+    settings: dict[str, Row] = field(default_factory=dict)
+    each: dict[str, list[Row]] = field(default_factory=dict)
+    kept: dict[str, float] = field(default_factory=dict)
+    costs: list[StepCosts] = field(default_factory=list)
+    pool_costs: list[StepCosts] = field(default_factory=list)
 
 
-class Side(TypedDict):
+class Side(Record):
     """A number of decodes, or of prompts together, and what a unit of that pool serves with it in each draw."""
 
     number: float
     rates: list[float]
 
 
-class Ranking(TypedDict):
+class Ranking(Record):
     """The order of layouts, what each serves less than the most, how often it is the best: `choice.layouts_ranked`."""
 
     order: list[int]
@@ -46,7 +50,7 @@ class Ranking(TypedDict):
     best_in: list[float]
 
 
-class Swing(TypedDict):
+class Swing(Record):
     """What a fifth less and a fifth more of an input bring; see `answers.swings`."""
 
     input: str
@@ -57,7 +61,7 @@ class Swing(TypedDict):
     swing: float
 
 
-class Verdict(TypedDict):
+class Verdict(Record):
     """The chance that a gain is one, NaN for none, and the word for it, "" for none; see `verdict.verdict`."""
 
     chance: float

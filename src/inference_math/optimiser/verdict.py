@@ -15,7 +15,7 @@ from inference_math.optimiser.types import Verdict
 from inference_math.unit.types import ComparisonError, Part
 
 MOST_TOLD = 99  # of a hundred: a few pairs cannot tell more
-UNSAID: Verdict = {"chance": NEVER, "sure": ""}  # of what is compared with itself, or was never compared
+UNSAID: Verdict = Verdict(chance=NEVER, sure="")  # of what is compared with itself, or was never compared
 
 
 def word_of(chance: float) -> str:
@@ -44,21 +44,21 @@ def verdict(first: list[float], second: list[float], own: list[float]) -> Verdic
     if count < 1:
         return UNSAID
     chance = won / count
-    return {"chance": chance, "sure": word_of(max(chance, 1 - chance))}
+    return Verdict(chance=chance, sure=word_of(max(chance, 1 - chance)))
 
 
 def worded(key: str, one: Verdict) -> Part:
     """Return the sentence `key` of a verdict: its word, so many of 100 times, if it is a gain, and if it is open."""
-    chance = one["chance"]
+    chance = one.chance
     won = min(hundredths(max(chance, 1 - chance)), MOST_TOLD)
-    return {"key": key, "word": one["sure"], "won": won, "more": chance >= 0.5, "open": one["sure"] == "open"}
+    return {"key": key, "word": one.sure, "won": won, "more": chance >= 0.5, "open": one.sure == "open"}
 
 
 def cell(one: Verdict) -> list[Part]:
     """Return a verdict as a table has it."""
-    return [worded("sure.cell", one)] if one["sure"] != "" else []
+    return [worded("sure.cell", one)] if one.sure != "" else []
 
 
 def stands_on(known: ComparisonError) -> Part:
     """Say how many pairs of runs tell how far such gains are off."""
-    return {"key": "sure.stands", "pairs": known["pairs"], "setups": known["setups"]}
+    return {"key": "sure.stands", "pairs": known.pairs, "setups": known.setups}

@@ -370,21 +370,21 @@ class Engine:
     """
 
     def __init__(self, cost: StepTimes, record: Ledger, room: Room, system: System) -> None:
-        self.batch = Batch(cost, record, room, 0, system["gives"])
+        self.batch = Batch(cost, record, room, 0, system.gives)
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
-        self._budget = system["budget"] / system["ranks"]
-        self._brings = system["brings"]
-        self._load = system["load"]
-        self._ranks = [Rank() for _ in range(system["ranks"])]
-        self._by_chance = system["by_chance"]
+        self._budget = system.budget / system.ranks
+        self._brings = system.brings
+        self._load = system.load
+        self._ranks = [Rank() for _ in range(system.ranks)]
+        self._by_chance = system.by_chance
         self._chance = 1
         self._prompts = 0  # admitted, and not yet computed
-        self._admission = system["admission"]
+        self._admission = system.admission
         # Whether prompts are never held.
-        self._eager = system["admission"]["every"] <= 1 and system["admission"]["looks"] <= 1
-        self._eager = self._eager and system["admission"]["wait_steps"] <= 0
+        self._eager = system.admission.every <= 1 and system.admission.looks <= 1
+        self._eager = self._eager and system.admission.wait_steps <= 0
         self._looked = 0  # the step after which the engine looked last, or would have
         self._waited = 0  # steps that prompts have been held for
         self._paused = 0  # steps in which nobody decoded: a cadence counts them, too
@@ -408,7 +408,7 @@ class Engine:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
         away = self._preempt() if batch.short() else 0
-        ahead = self._admission["ahead"]
+        ahead = self._admission.ahead
         # Without a step to run and one that is planned, the next one is planned now.
         busy = batch.size + self._prompts + self._planned > 0
         planned = self._planned if ahead and busy else len(waiting)
@@ -428,7 +428,7 @@ class Engine:
     def _preempt(self) -> int:
         """Send who came last back to wait until the next step's tokens fit; return how many."""
         away = 0
-        if self._admission["alone"] and self.computes():
+        if self._admission.alone and self.computes():
             return away  # decodes stand still
         while self.batch.short() and self.batch.size + self._prompts > 1:
             last = self._ranks[0]
@@ -457,7 +457,7 @@ class Engine:
         """Tell whether the next step computes tokens of a prompt."""
         if self._prompts == 0:
             return False
-        beside = 0 if self._admission["alone"] else self.batch.size / len(self._ranks)
+        beside = 0 if self._admission.alone else self.batch.size / len(self._ranks)
         return beside * self._brings < self._budget and (self._eager or self._held() == 0)
 
     def _held(self) -> int:
@@ -465,28 +465,28 @@ class Engine:
         batch, habits = self.batch, self._admission
         if batch.size == 0:
             return 0
-        every: int = habits["every"]
+        every: int = habits.every
         if every > 1:
-            if habits["guard"] and not self._drained:
+            if habits.guard and not self._drained:
                 return 0
             step = batch.step + self._paused
-            passed = min(step - self._begun, every) if habits["since"] else step % every
+            passed = min(step - self._begun, every) if habits.since else step % every
             return (every - passed) % every
         for rank in self._ranks:
             if len(rank.prompts) > 0 and rank.progress > rank.prompts[0].cached:  # a prompt that was cut goes on
                 return 0
-        if habits["balanced"]:
-            return self._unbalanced(habits["wait_steps"])
-        looks: int = habits["looks"]
+        if habits.balanced:
+            return self._unbalanced(habits.wait_steps)
+        looks: int = habits.looks
         unseen = (looks - (batch.step - self._looked) % looks) % looks
-        if unseen > 0 or self._waited >= habits["wait_steps"]:
+        if unseen > 0 or self._waited >= habits.wait_steps:
             return unseen
         fresh = 0
         for rank in self._ranks:
             for request in rank.prompts:
                 fresh += request.length() - request.cached
-        enough = fresh + batch.size * self._brings >= habits["wait_tokens"]
-        return 0 if enough else habits["wait_steps"] - self._waited
+        enough = fresh + batch.size * self._brings >= habits.wait_tokens
+        return 0 if enough else habits.wait_steps - self._waited
 
     def _unbalanced(self, round_of: int) -> int:
         """Return how many steps of a round are left, where some rank has no prompt; none where one has nothing else.
@@ -552,11 +552,11 @@ class Engine:
         A prompt that is complete has its first token at the end. The step is as long as the rank with the most prompt
         tokens takes.
         """
-        batch, alone, many = self.batch, self._admission["alone"], len(self._ranks)
+        batch, alone, many = self.batch, self._admission.alone, len(self._ranks)
         decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
         complete: list[tuple[Request, float]] = []
         most, pairs, prefills, load, together = 0, 0.0, 0.0, 0.0, 0
-        if self._drained or not self._admission["guard"]:
+        if self._drained or not self._admission.guard:
             self._begun = batch.step + self._paused
         for rank in self._ranks:
             own = 0 if alone else rank.requests - len(rank.prompts)  # that decode
@@ -614,7 +614,7 @@ class Engine:
         """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""
         if left <= budget:
             return left
-        if self._admission["whole"]:
+        if self._admission.whole:
             return 0 if taken > 0 else left
         return floor(budget)
 

@@ -35,13 +35,13 @@ class Pace:
         self._factor = factor
         self._prompt_factor = prompt_factor
         # Coefficients themselves are never faster than the datasheet; a draw's error, or an anchor, may be.
-        self._slow = factor >= 1 and prompt_factor >= 1 and terms["fixed"] >= 0
+        self._slow = factor >= 1 and prompt_factor >= 1 and terms.fixed >= 0
         self._farthest = farthest
         # Where layers that see so many tokens have seen enough, a line has a kink; lines by segment and decodes.
         self._kinks: list[float] = []
-        for cache in terms["caches"]:
-            if cache["reach"] < EVERYTHING:
-                self._kinks.append(cache["reach"])
+        for cache in terms.caches:
+            if cache.reach < EVERYTHING:
+                self._kinks.append(cache.reach)
         self._kinks.sort(key=lambda reach: reach)
         self._lines: list[list[tuple[float, float, float, float]]] = []
         self._floors: list[list[tuple[float, float, float, float]]] = []  # both lines of the floor, by the same
@@ -170,10 +170,10 @@ class Pace:
         low = self._kinks[segment - 1] if segment > 0 else 0.0
         high = self._kinks[segment] * decodes if segment < len(self._kinks) else inf
         read = 0.0
-        for cache in self._terms["caches"]:
-            if cache["reach"] > low:
-                read += cache["read"] / self._terms["ranks"]
-        slope = self._factor * read * self._terms["longer"]
+        for cache in self._terms.caches:
+            if cache.reach > low:
+                read += cache.read / self._terms.ranks
+        slope = self._factor * read * self._terms.longer
         fixed = self._factor * self._sum(decodes, low * decodes, 0.0, 0, 0.0, EVENLY)
         return fixed - slope * low * decodes, slope, low * decodes, high
 
@@ -187,7 +187,7 @@ class Pace:
         each, fresh, cached = prompts_of(prefills, tokens, pairs)
         spans = spans_of(self._terms, mean, fresh, cached, min)
         if share > 0:  # a group of several stages splits its prompts over them
-            return step_beside(self._terms, spans, decodes, each * share, max(each / self._terms["ranks"], 1.0))
+            return step_beside(self._terms, spans, decodes, each * share, max(each / self._terms.ranks, 1.0))
         busy = busiest_prompts(self._terms, decodes, each, max, min, fullest)
         return step_beside(self._terms, spans, decodes, each, busy)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import cast
 
 from inference_math.evidence.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.simulate.cost import Cost
@@ -194,29 +193,29 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
     """Return a scheduler, and what a blocking store makes it wait, as plain numbers."""
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
     habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits(ahead=pools.ahead)
-    return {
-        "engines": 1,
-        "prefill_units": pools.prefill_units if pools is scheduler else 0,
-        "groups": pools.groups,
-        "decode_units": pools.decode_units,
-        "transfer": pools.transfer,
-        "incoming": pools.transfer / pools.groups if pools.incoming is None else pools.incoming,
-        "budget": inf if isinstance(scheduler, Aggregated) else scheduler.budget,
-        "max_batch": scheduler.max_batch,
-        "kv_capacity": scheduler.kv_capacity,
-        "grows": scheduler.grows,
-        "load": reuse.R if reuse is not None and reuse.blocking else 0.0,
-        "gives": gives,
-        "brings": brings,
-        "admission": admission_of(habits),
-        "ranks": scheduler.ranks if isinstance(scheduler, Chunked) else 1,
-        "by_chance": isinstance(scheduler, Chunked) and scheduler.by_chance,
-    }
+    return System(
+        engines=1,
+        prefill_units=pools.prefill_units if pools is scheduler else 0,
+        groups=pools.groups,
+        decode_units=pools.decode_units,
+        transfer=pools.transfer,
+        incoming=pools.transfer / pools.groups if pools.incoming is None else pools.incoming,
+        budget=inf if isinstance(scheduler, Aggregated) else scheduler.budget,
+        max_batch=scheduler.max_batch,
+        kv_capacity=scheduler.kv_capacity,
+        grows=scheduler.grows,
+        load=reuse.R if reuse is not None and reuse.blocking else 0.0,
+        gives=gives,
+        brings=brings,
+        admission=admission_of(habits),
+        ranks=scheduler.ranks if isinstance(scheduler, Chunked) else 1,
+        by_chance=isinstance(scheduler, Chunked) and scheduler.by_chance,
+    )
 
 
 def admission_of(habits: Habits) -> Admission:
     """Return habits as plain numbers."""
-    return cast("Admission", asdict(habits))
+    return Admission(**asdict(habits))
 
 
 def _check_limits(scheduler: Scheduler) -> None:

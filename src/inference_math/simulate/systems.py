@@ -34,7 +34,7 @@ def engine_of(system: System, cost: StepTimes, record: Ledger) -> Engine:
 
 def room_of(system: System) -> Room:
     """Return the places and the KV cache of one of a system's engines, empty."""
-    return Room(system["max_batch"], system["kv_capacity"], system["grows"])
+    return Room(system.max_batch, system.kv_capacity, system.grows)
 
 
 def run_engine(engine: Engine, users: Senders, record: Ledger, wanted: float) -> float:
@@ -67,7 +67,7 @@ def run_balanced(system: System, cost: StepTimes, users: Senders, record: Ledger
 
     Who sends waits for nobody. An engine may be ahead of the router by a step, or to where its next place is free.
     """
-    engines = [engine_of(system, cost, record) for _ in range(system["engines"])]
+    engines = [engine_of(system, cost, record) for _ in range(system.engines)]
     # Nobody finishes in an engine that is calm, so its clock may wait.
     calm, loads = [inf for _ in engines], [0 for _ in engines]
     coming: list[tuple[float, int, Request]] = []
@@ -229,14 +229,14 @@ class PrefillPool:
     def __init__(self, system: System, cost: StepTimes, record: Ledger) -> None:
         self._cost = cost
         self._record = record
-        self._budget = system["budget"]
-        self._groups = system["groups"]
-        self._load = system["load"]
-        self._transfer = system["transfer"]
+        self._budget = system.budget
+        self._groups = system.groups
+        self._load = system.load
+        self._transfer = system.transfer
         self._waiting: deque[Request] = deque()
         self._free: list[tuple[float, int]] = []  # since when, which
         self._link_free: list[float] = []
-        for number in range(system["prefill_units"] * self._groups):
+        for number in range(system.prefill_units * self._groups):
             self._free.append((0.0, number))
             self._link_free.append(0.0)
 
@@ -300,11 +300,11 @@ class Pools:
         self.record = record
         self.prefill = PrefillPool(system, prefill, record)
         self.units: list[DecodeUnit] = []
-        first = system["prefill_units"] * system["groups"]  # in a log the groups that prefill come before
-        for i in range(system["decode_units"]):
-            batch = Batch(cost, record, room_of(system), first + i, system["gives"])
-            self.units.append(DecodeUnit(batch, system["admission"]["ahead"]))
-        self._incoming = system["incoming"]
+        first = system.prefill_units * system.groups  # in a log the groups that prefill come before
+        for i in range(system.decode_units):
+            batch = Batch(cost, record, room_of(system), first + i, system.gives)
+            self.units.append(DecodeUnit(batch, system.admission.ahead))
+        self._incoming = system.incoming
         self._events: list[Any] = []
         self._order = 0
 

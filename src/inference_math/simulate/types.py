@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypedDict
+from typing import Protocol
+
+from inference_math.evidence.records import Record
 
 
-class Admission(TypedDict):
+class Admission(Record):
     """How an engine lets prompts into its steps; see `simulate.Habits`."""
 
     whole: bool
@@ -20,7 +22,7 @@ class Admission(TypedDict):
     balanced: bool
 
 
-class System(TypedDict):
+class System(Record):
     """A scheduler as plain numbers: without prefill units, one engine does everything.
 
     `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,9 @@ def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
     `gpus` are those of a stage.
     """
     found = 0.0
-    for row in engine["graphs"]:
-        if there >= 2**30 * row["gib"]:
-            found = 1.0 * (row["few"] if gpus < 4 else row["many"])
+    for row in engine.graphs:
+        if there >= 2**30 * row.gib:
+            found = 1.0 * (row.few if gpus < 4 else row.many)
     return found
 
 
@@ -38,16 +39,16 @@ def usual_share(
     `there` are the GPU's bytes, `unit` is one that takes all of them; a step has so many `tokens` of all its groups,
     the largest CUDA `graph` so many requests; 0: as many as the engine takes by itself. The engine's record says how.
     """
-    if engine["of_rest"]:
+    if engine.of_rest:
         taken = weights_share(unit, there)
-        return taken + engine["takes"] * (1 - taken)
-    if len(engine["graphs"]) == 0:
-        return engine["takes"]
+        return taken + engine.takes * (1 - taken)
+    if len(engine.graphs) == 0:
+        return engine.takes
     if not graph > 0:
-        graph = largest_graph(engine, there, unit["gpus"] / unit["layout"]["pp"])
-    reserves, mib, groups = engine["reserves"], there / 2**20, unit["layout"]["dp"]
+        graph = largest_graph(engine, there, unit.gpus / unit.layout.pp)
+    reserves, mib, groups = engine.reserves, there / 2**20, unit.layout.dp
     kept = reserves["base"] + reserves["token"] * max(tokens, 2048) + reserves["graph"] * graph
-    kept += reserves["gpu"] * unit["gpus"]
+    kept += reserves["gpu"] * unit.gpus
     if groups > 1:
         kept += (reserves["group"] + (reserves["crowded"] if graph > reserves["crowd"] else 0)) * graph * groups
     if mib > 60 * 1024:
@@ -59,15 +60,15 @@ def usual_share(
 
 def kept_by(engine: EngineRecord, rates: Rates, gpus: float) -> Rates:
     """Return the rates of a GPU with the bytes that an engine needs itself on one of so many."""
-    other = rates.copy()
-    if gpus < 2 and engine["single"] > 0:
-        other["workspace"] = engine["single"]
+    other = copy(rates)
+    if gpus < 2 and engine.single > 0:
+        other.workspace = engine.single
     return other
 
 
 def weights_share(unit: UnitNumbers, there: float) -> float:
     """Return the share of a GPU's bytes, `there`, that weights take, of a unit that takes all of them."""
-    return 1 - (unit["kv_room"] / unit["gpus"] + unit["workspace"]) / there
+    return 1 - (unit.kv_room / unit.gpus + unit.workspace) / there
 
 
 def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
@@ -76,15 +77,15 @@ def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
     Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are. One
     that fits is held, however much answers scatter.
     """
-    held = max_batch_growing if engine["kv_grows"] else max_batch_reserved
-    prompt, room = work["n_in"] * work["pairing"], kv_pooled(unit, work["n_in"] + work["n_out"], engine["windows"])
-    fits = floor(held(room, prompt, work["n_out"], work["cv"]))
-    return max(fits, 1) if room >= prompt + work["n_out"] else fits
+    held = max_batch_growing if engine.kv_grows else max_batch_reserved
+    prompt, room = work.n_in * work.pairing, kv_pooled(unit, work.n_in + work.n_out, engine.windows)
+    fits = floor(held(room, prompt, work.n_out, work.cv))
+    return max(fits, 1) if room >= prompt + work.n_out else fits
 
 
 def places(asked: Asked) -> int:
     """Return the requests that the unit's KV cache holds."""
-    return max_kv_seqs(asked["unit"], asked["work"], asked["engine"])
+    return max_kv_seqs(asked.unit, asked.work, asked.engine)
 
 
 def seats_beside(asked: Asked, row: Row) -> int:
@@ -92,24 +93,24 @@ def seats_beside(asked: Asked, row: Row) -> int:
 
     Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
     """
-    groups = asked["unit"]["layout"]["dp"]
-    under_way = ceil(row["batch"] / groups) + ceil(row["chunk"] / asked["work"]["n_in"])
+    groups = asked.unit.layout.dp
+    under_way = ceil(row.batch / groups) + ceil(row.chunk / asked.work.n_in)
     return min(under_way, ceil(places(asked) / groups))
 
 
 def unit_seats(asked: Asked, row: Row) -> int:
     """Return the requests at once that a row of chunks has in all of the unit's groups."""
-    return min(asked["unit"]["layout"]["dp"] * seats_beside(asked, row), places(asked))
+    return min(asked.unit.layout.dp * seats_beside(asked, row), places(asked))
 
 
 def unit_budget(asked: Asked, each: int, batch: int) -> int:
     """Return the tokens of a unit's step in which each group has so many of prompts, beside `batch` decodes of all."""
-    return asked["unit"]["layout"]["dp"] * each + batch * verify_tokens(asked)
+    return asked.unit.layout.dp * each + batch * verify_tokens(asked)
 
 
 def fresh_share(work: Work) -> float:
     """Return the share of a prompt's tokens that is computed: what is not stored, the last one always."""
-    return 1 - stored_tokens(work["n_in"], work["alpha"]) / work["n_in"]
+    return 1 - stored_tokens(work.n_in, work.alpha) / work.n_in
 
 
 def prompts_together(tokens: float, n_in: float, groups: int) -> float:
@@ -122,59 +123,59 @@ def target_of(asked: Asked) -> Target:
 
     A step gives some tokens in the mean, which share its time; but of a quantile none share a gap.
     """
-    unit, work, engine, first = asked["unit"], asked["work"], asked["engine"], prefill_unit(asked)
-    n_in, held, sharing = work["n_in"], places(asked), unit["gives"] if not asked["quantile"] > 0 else 1.0
-    return {
-        "n_in": n_in,
-        "steps": answer_steps(unit, work["n_out"]),
-        "step": asked["tpot"] * sharing,
-        "sharing": sharing,
-        "ttft": asked["ttft"],
-        "quantile": asked["quantile"],
-        "places": held,
-        "room": min(held, MOST_TOGETHER),
-        "together": prompts_together(kv_tokens(first, n_in), n_in, first["layout"]["dp"]),
-        "fresh": fresh_share(work),
-        "groups": unit["layout"]["dp"],
-        "units": asked["units"],
-        "prefill_gpus": prefill_size(asked),
-        "share": 1.0,
-        "handover": asked["handover"],
-        "sent": sent_bytes(asked) / asked["pool_bw"],
-        "mixes": engine["mixes_drafts"] or not unit["drafts"] > 0,
-    }
+    unit, work, engine, first = asked.unit, asked.work, asked.engine, prefill_unit(asked)
+    n_in, held, sharing = work.n_in, places(asked), unit.gives if not asked.quantile > 0 else 1.0
+    return Target(
+        n_in=n_in,
+        steps=answer_steps(unit, work.n_out),
+        step=asked.tpot * sharing,
+        sharing=sharing,
+        ttft=asked.ttft,
+        quantile=asked.quantile,
+        places=held,
+        room=min(held, MOST_TOGETHER),
+        together=prompts_together(kv_tokens(first, n_in), n_in, first.layout.dp),
+        fresh=fresh_share(work),
+        groups=unit.layout.dp,
+        units=asked.units,
+        prefill_gpus=prefill_size(asked),
+        share=1.0,
+        handover=asked.handover,
+        sent=sent_bytes(asked) / asked.pool_bw,
+        mixes=engine.mixes_drafts or not unit.drafts > 0,
+    )
 
 
 def prefill_unit(asked: Asked) -> UnitNumbers:
     """Return a unit of the prefill pool, whose requests draft as those of the decode pool do."""
-    return drafted_alike(asked, asked["pools"][0]["prefill"]) if len(asked["pools"]) > 0 else asked["unit"]
+    return drafted_alike(asked, asked.pools[0].prefill) if len(asked.pools) > 0 else asked.unit
 
 
 def drafted_alike(asked: Asked, other: UnitNumbers) -> UnitNumbers:
     """Return another unit whose requests draft as those of the question's do."""
-    return drafting(other, asked["unit"]["drafts"], asked["unit"]["accepted"])
+    return drafting(other, asked.unit.drafts, asked.unit.accepted)
 
 
 def of_architecture(asked: Asked, name: str) -> Asked:
     """Return the question as an architecture has it: with a unit of its decode pool, where that is laid out apart."""
-    if name != "disaggregated" or len(asked["pools"]) == 0:
+    if name != "disaggregated" or len(asked.pools) == 0:
         return asked
-    pools, own = asked["pools"][0], asked.copy()
-    larger = pools["decode"]["gpus"] / asked["unit"]["gpus"]
-    own["unit"], own["units"] = drafted_alike(asked, pools["decode"]), pools["units"]
-    own["moves"] = pools["decode_moves"]
-    own["read_bw"], own["pool_bw"] = larger * asked["read_bw"], larger * asked["pool_bw"]
+    pools, own = asked.pools[0], copy(asked)
+    larger = pools.decode.gpus / asked.unit.gpus
+    own.unit, own.units = drafted_alike(asked, pools.decode), pools.units
+    own.moves = pools.decode_moves
+    own.read_bw, own.pool_bw = larger * asked.read_bw, larger * asked.pool_bw
     return own
 
 
 def of_units(asked: Asked, units: int) -> Asked:
     """Return what is asked, with so many units in a replica."""
-    of = asked.copy()
-    of["units"] = units
-    if len(asked["pools"]) > 0:
-        pools = asked["pools"][0].copy()
-        pools["units"] = units
-        of["pools"] = [pools]
+    of = copy(asked)
+    of.units = units
+    if len(asked.pools) > 0:
+        pools = copy(asked.pools[0])
+        pools.units = units
+        of.pools = [pools]
     return of
 
 
@@ -188,65 +189,65 @@ def moved_by(found: CoefficientValues, moves: CoefficientValues) -> CoefficientV
 
 def prefill_size(asked: Asked) -> float:
     """Return the GPUs of a unit of the prefill pool over those of a unit of the decode pool."""
-    return prefill_unit(asked)["gpus"] / asked["unit"]["gpus"]
+    return prefill_unit(asked).gpus / asked.unit.gpus
 
 
 def sent_bytes(asked: Asked) -> float:
     """Return the bytes that go from a prefill unit to a decode unit with a prompt."""
-    return kv_sent(asked["unit"], asked["work"]["n_in"])
+    return kv_sent(asked.unit, asked.work.n_in)
 
 
 def scattered_over(layout: Layout, joined: float) -> list[Part]:
     """Say that groups which share a layer lie on more GPUs than one node's links reach; nothing where they do not."""
-    together = layout["tp"] * layout["dp"]
+    together = layout.tp * layout.dp
     return [{"key": "outside.nodes", "together": together, "joined": joined}] if together > joined else []
 
 
 def crowded(asked: Asked) -> list[Part]:
     """Say what is wrong with keeping the stored part of so many sessions in HBM; nothing where it has room for them."""
-    full = asked["work"]["alpha"] > 0 and not asked["read_bw"] > 0 and asked["sessions"] > places(asked)
+    full = asked.work.alpha > 0 and not asked.read_bw > 0 and asked.sessions > places(asked)
     return [{"key": "stored.crowded", "places": places(asked)}] if full else []
 
 
 def store_bytes(asked: Asked) -> float:
     """Return the bytes that the caches of the sessions of a unit take; 0 where nobody says how many there are."""
-    work = asked["work"]
-    return asked["sessions"] * kv_sent(asked["unit"], work["n_in"] + work["n_out"])
+    work = asked.work
+    return asked.sessions * kv_sent(asked.unit, work.n_in + work.n_out)
 
 
 def computed_tokens(asked: Asked, row: Row) -> int:
     """Return the prompt tokens that a row's step computes: what is not stored, of each prompt at least the last."""
-    chunk, n_in = row["chunk"], asked["work"]["n_in"]
-    return max(ceil(chunk * fresh_share(asked["work"]) * (1 - 1e-12)), ceil(chunk / n_in))
+    chunk, n_in = row.chunk, asked.work.n_in
+    return max(ceil(chunk * fresh_share(asked.work) * (1 - 1e-12)), ceil(chunk / n_in))
 
 
 def ranks_of(unit: UnitNumbers) -> int:
     """Return the groups of a unit's GPUs that share requests: of attention data parallelism and of pipeline stages."""
-    return unit["layout"]["dp"] * unit["layout"]["pp"]
+    return unit.layout.dp * unit.layout.pp
 
 
 def changed(asked: Asked, row: Row, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row with another chunk, or another split of its units."""
-    other = row.copy()
-    other["chunk"] = chunk
-    other["computed"] = chunk * fresh_share(asked["work"])
-    other["prefill_units"], other["decode_units"] = prefill, decode
+    other = copy(row)
+    other.chunk = chunk
+    other.computed = chunk * fresh_share(asked.work)
+    other.prefill_units, other.decode_units = prefill, decode
     return other
 
 
 def of_group(asked: Asked, row: Row) -> Row:
     """Return a row of pools as each group of a prefill unit has it: its part of the prompts, whole ones."""
-    n_in = asked["work"]["n_in"]
-    each = ceil(row["chunk"] / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
-    return changed(asked, row, n_in * each, row["prefill_units"], row["decode_units"])
+    n_in = asked.work.n_in
+    each = ceil(row.chunk / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
+    return changed(asked, row, n_in * each, row.prefill_units, row.decode_units)
 
 
 def verify_tokens(asked: Asked) -> int:
     """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
-    return ceil(1 + asked["unit"]["drafts"])
+    return ceil(1 + asked.unit.drafts)
 
 
 def whole_prompt(asked: Asked) -> int:
     """Return the tokens that an engine counts of a prompt that it does not cut; some count those stored."""
-    share = 1.0 if asked["engine"]["counts_stored"] else fresh_share(asked["work"])
-    return ceil(asked["work"]["n_in"] * share * (1 - 1e-12))
+    share = 1.0 if asked.engine.counts_stored else fresh_share(asked.work)
+    return ceil(asked.work.n_in * share * (1 - 1e-12))

@@ -31,7 +31,7 @@ from inference_math.evidence.checks import (
 )
 from inference_math.evidence.sentences import say
 from inference_math.unit.mixing import SHARE_NAMES, anchored, away, drawn
-from inference_math.unit.scope import foreign, outside, set_ups_of
+from inference_math.unit.scope import foreign, outside, set_up_of
 from inference_math.unit.sobol import sobol
 from inference_math.unit.types import DrawnCoefficients
 
@@ -181,7 +181,7 @@ class Calibration:
         The covariance is that of a model which was not among the fitted, on an engine of another generation.
         """
         frame = load("coefficients").frame
-        rows = frame[frame["engine"] == (engine_record(engine)["like"] or engine)].set_index("name")
+        rows = frame[frame["engine"] == (engine_record(engine).like or engine)].set_index("name")
         values, names = rows["value"], list(COEFFICIENTS)
         width = (rows["sd"] / values)[names].fillna(0.0).to_numpy()
         covariance = rows.loc[names, names].to_numpy() * np.outer(width, width)
@@ -384,8 +384,8 @@ ZERO_SHOT_SCOPE: Mapping[str, tuple[object, ...]] = {
 
 @lru_cache(maxsize=1)
 def _set_ups() -> tuple[str, ...]:
-    rows: Any = load("served_error").frame.to_dict("records")
-    return tuple(sorted(set(set_ups_of(rows))))
+    rows = load("served_error").frame[["model", "gpu", "engine", "weights"]].drop_duplicates()
+    return tuple(sorted(set_up_of(*row) for row in rows.itertuples(index=False)))
 
 
 def scored_too(scope: Mapping[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:

@@ -32,7 +32,6 @@ from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.unit.steps import NO_INDEX, kv_sent, kv_tokens, loading, unit_numbers
 from inference_math.unit.types import Layout, Step, StepCosts, UnitNumbers
 from inference_math.workload import Workload
-from inference_math.workload.requests import Work
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp", "step_cost"]
 
@@ -104,8 +103,8 @@ class WorkloadCosts:
         cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
     ) -> WorkloadCosts:
         """Return what `unit.steps.costs` found, as these."""
-        own = found["t_w"], found["ttft_1"], found["cache_read"], found["own"]
-        mixed, load = found["mixed"], found["load"]
+        own = found.t_w, found.ttft_1, found.cache_read, found.own
+        mixed, load = found.mixed, found.load
         return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
 
     @property
@@ -275,7 +274,8 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, me
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
     t_w = mixed(1.0, 0.0) - cache_read - own
     on = _unit_of(operators, memory)
-    work: Work = {**Workload(float(n_in), float(n_out)).plain, "cv": float(cv)}
+    work = Workload(float(n_in), float(n_out)).plain
+    work.cv = float(cv)
     return WorkloadCosts(
         n_in=n_in,
         n_out=n_out,
@@ -292,7 +292,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, me
 
 def sent_seconds(unit: UnitNumbers, on: Gpu, n_in: float) -> float:
     """Return for how long a prompt's KV cache keeps the usual link of a unit busy, with a link for each GPU."""
-    return kv_sent(unit, n_in) / (unit["gpus"] * as_link("link", None).of(on))
+    return kv_sent(unit, n_in) / (unit.gpus * as_link("link", None).of(on))
 
 
 def step_cost(operators: Operators) -> StepCost:
@@ -340,7 +340,7 @@ def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
 
 def _unit_of(operators: Operators, memory: float) -> UnitNumbers:
     """Return the operators' unit, for what its memory holds."""
-    layout: Layout = {"tp": operators.tp, "ep": 1, "dp": 1, "pp": 1}
+    layout: Layout = Layout(tp=operators.tp, ep=1, dp=1, pp=1)
     shape = shape_of(operators.model, operators.tp)
     return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, memory, NO_INDEX)
 

@@ -91,7 +91,7 @@ class RooflineBound:
     @property
     def _most(self) -> float:
         """Tokens that a step gives a request at most."""
-        return 1 + self.numbers["drafts"]
+        return 1 + self.numbers.drafts
 
     @cached_property
     def _terms(self) -> FloorTerms:

@@ -73,13 +73,13 @@ def kernels() -> Kernels:
     def each(told: Callable[[str, str], dict[str, AnyKernel]]) -> dict[str, dict[str, dict[str, AnyKernel]]]:
         return {engine: {gpu: told(engine, gpu) for gpu in TABLED} for engine in ENGINES}
 
-    return {
-        "like": {name: like(gpu) for name, gpu in GPUS.items()},
-        "products": each(_products),
-        "attention": each(_attention),
-        "experts": each(_experts),
-        "links": each(_links),
-    }
+    return Kernels(
+        like={name: like(gpu) for name, gpu in GPUS.items()},
+        products=each(_products),
+        attention=each(_attention),
+        experts=each(_experts),
+        links=each(_links),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -131,12 +131,7 @@ def _all(kind: str, gpu: str, variant: str) -> list[Curve]:
 def _products(engine: str, gpu: str) -> dict[str, Kernel]:
     found = {name: _first("matrix product", gpu, engine, all_of, ("all",)) for name, all_of in _PRODUCTS.items()}
     return {
-        name: {
-            "memory": curve.memory,
-            "compute": curve.compute,
-            "launch": _launch(gpu),
-            "rate": _ASKED.get(name, "bf16"),
-        }
+        name: Kernel(memory=curve.memory, compute=curve.compute, launch=_launch(gpu), rate=_ASKED.get(name, "bf16"))
         for name, curve in found.items()
         if curve is not None
     }
@@ -165,16 +160,16 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
             same = _all(f"{kind}, decode", on, shown) or [decode]
             if prefill is not None:
                 least = min(curve.launch for curve in same)
-                found[f"{heads}, {kv}"] = {
-                    "memory": decode.memory,
-                    "compute": prefill.compute,
+                found[f"{heads}, {kv}"] = AttentionKernel(
+                    memory=decode.memory,
+                    compute=prefill.compute,
                     # Decodes of grouped queries read, whatever was measured: their curves tell no share of the compute.
-                    "decode": decode.compute if kind == "MLA" else prefill.compute,
-                    "launch": _block(engine, on, least) if heads == "sparse" else least,
-                    "rate": "bf16",
-                    "slower": round(prefill.compute / prefill.looked, 4) if heads == "sparse" else 1.0,
-                    "choosing": prefill.choosing,
-                }
+                    decode=decode.compute if kind == "MLA" else prefill.compute,
+                    launch=_block(engine, on, least) if heads == "sparse" else least,
+                    rate="bf16",
+                    slower=round(prefill.compute / prefill.looked, 4) if heads == "sparse" else 1.0,
+                    choosing=prefill.choosing,
+                )
     return found
 
 
@@ -208,7 +203,7 @@ def _decode(kind: str, gpu: str, engine: str, kv: str, variants: tuple[str, ...]
 
 def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
     """Return experts by precision, shares of the rates that the law of a step takes for them."""
-    flops = rates_of(GPUS[gpu])["flops"]
+    flops = rates_of(GPUS[gpu]).flops
     found: dict[str, Kernel] = {}
 
     def even(precisions: tuple[str, ...]) -> Curve | None:
@@ -227,7 +222,7 @@ def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
             asked = "bf16"
         if curve is not None:
             compute = round(curve.compute * flops[_RATES.get(curve.precision, "bf16")] / flops[asked], 4)
-            found[name] = {"memory": curve.memory, "compute": compute, "launch": curve.launch, "rate": asked}
+            found[name] = Kernel(memory=curve.memory, compute=compute, launch=curve.launch, rate=asked)
     return found
 
 
@@ -237,5 +232,5 @@ def _links(engine: str, gpu: str) -> dict[str, Kernel]:
     for size in ("2", "4", "8"):
         smaller = [f"{other} GPUs" for other in ("8", "4", "2") if int(other) <= int(size)]
         if (curve := _first("all-reduce", gpu, engine, ("bf16",), smaller)) is not None:
-            found[size] = {"memory": curve.memory, "compute": 1.0, "launch": 2 * curve.launch, "rate": ""}
+            found[size] = Kernel(memory=curve.memory, compute=1.0, launch=2 * curve.launch, rate="")
     return found

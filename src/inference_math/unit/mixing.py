@@ -9,6 +9,7 @@ the parts were.
 
 from __future__ import annotations
 
+from copy import copy
 from math import exp, inf, log
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def by_operators(kernels: bool, given: dict[str, str]) -> bool:
 
 def level_of(weights: str, of: Operators) -> str:
     """Return the level of "weights": the precision, but of FP8 experts with one scale, which no served point had."""
-    return ONE_SCALE if weights == "fp8" and of["kind"] != "dense" and of["blocks"] == "fp8" else weights
+    return ONE_SCALE if weights == "fp8" and of.kind != "dense" and of.blocks == "fp8" else weights
 
 
 def usual_kv(stored: str, heads: str, generation: str, engine: EngineRecord) -> str:
@@ -50,7 +51,7 @@ def usual_kv(stored: str, heads: str, generation: str, engine: EngineRecord) -> 
 
     `heads` are those of `Operators`, `generation` is the GPU's.
     """
-    sparse = heads == "sparse" and generation in engine["kv_sparse"]
+    sparse = heads == "sparse" and generation in engine.kv_sparse
     return "fp8" if stored == "fp8" or sparse else "bf16"
 
 
@@ -72,31 +73,31 @@ def standpoint_of(engine: str, newest: str, given: dict[str, str], together: flo
     `engine` is the name of the engine's generation, `newest` that of its newest one; `given` names gpu, generation,
     weights and kv; `together` are the GPUs that add up one sum, `of` the operators of the model.
     """
-    weights, blocks = given["weights"], of["blocks"]
-    fine, common, routed = of["fine"][weights], "bf16", ""
+    weights, blocks = given["weights"], of.blocks
+    fine, common, routed = of.fine[weights], "bf16", ""
     if fine["attention"] == "fp8" or fine["attention"] == "nvfp4":
         common = blocks if fine["attention"] == "fp8" else "nvfp4"
-    if of["mixed"] > 0:
+    if of.mixed > 0:
         routed = blocks if fine["experts"] == "fp8" else fine["experts"]
     links = "" if together <= 1 else ("8" if together >= 8 else ("4" if together >= 4 else "2"))
-    return {
-        "levels": {
+    return Standpoint(
+        levels={
             "engine": engine,
-            "model": engine + "/" + of["name"],
+            "model": engine + "/" + of.name,
             "generation": given["generation"],
-            "kind": of["kind"],
+            "kind": of.kind,
             "weights": level_of(weights, of),
         },
-        "kernels": newest,
-        "gpu": given["gpu"],
-        "common": common,
-        "blocks": blocks,
-        "routed": routed,
-        "attention": of["heads"] + ", " + given["kv"],
-        "links": links,
-        "products": of["products"],
-        "mixed": of["mixed"],
-    }
+        kernels=newest,
+        gpu=given["gpu"],
+        common=common,
+        blocks=blocks,
+        routed=routed,
+        attention=of.heads + ", " + given["kv"],
+        links=links,
+        products=of.products,
+        mixed=of.mixed,
+    )
 
 
 def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -> CoefficientValues:
@@ -105,29 +106,29 @@ def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -
     Kernels are those of an engine's newest generation; an older one has them, too. What was not measured stays at the
     centre.
     """
-    found, engine, gpu = centre.copy(), at["kernels"], kernels["like"][at["gpu"]]
-    products, attention = kernels["products"][engine][gpu], kernels["attention"][engine][gpu]
-    experts, links = kernels["experts"][engine][gpu], kernels["links"][engine][gpu]
-    launch = at["products"] * products["bf16"]["launch"]
-    for name, key in [["bf16", "bf16"], ["fp8", at["blocks"]], ["fp4", "nvfp4"]]:
+    found, engine, gpu = centre.copy(), at.kernels, kernels.like[at.gpu]
+    products, attention = kernels.products[engine][gpu], kernels.attention[engine][gpu]
+    experts, links = kernels.experts[engine][gpu], kernels.links[engine][gpu]
+    launch = at.products * products["bf16"].launch
+    for name, key in [["bf16", "bf16"], ["fp8", at.blocks], ["fp4", "nvfp4"]]:
         if key in products:
-            found[name] = products[key]["compute"]
-    if at["common"] in products:
-        found["memory"] = products[at["common"]]["memory"]
-    if at["attention"] in attention:
-        looks = attention[at["attention"]]
-        found["kv"] = looks["memory"]
-        found["attention"] = looks["compute"]
-        found["decode_attention"] = looks["decode"]
-        launch += looks["launch"]
-    if at["routed"] in experts:
-        own = experts[at["routed"]]
-        found["experts"] = min(MOST, own["memory"] / found["memory"])
-        found["grouped"] = min(MOST, own["compute"] / found[own["rate"]])
-        launch += at["mixed"] * own["launch"]
-    if at["links"] in links:
-        found["interconnect_efficiency"] = links[at["links"]]["memory"]
-        found["collective_latency"] = links[at["links"]]["launch"]
+            found[name] = products[key].compute
+    if at.common in products:
+        found["memory"] = products[at.common].memory
+    if at.attention in attention:
+        looks = attention[at.attention]
+        found["kv"] = looks.memory
+        found["attention"] = looks.compute
+        found["decode_attention"] = looks.decode
+        launch += looks.launch
+    if at.routed in experts:
+        own = experts[at.routed]
+        found["experts"] = min(MOST, own.memory / found["memory"])
+        found["grouped"] = min(MOST, own.compute / found[own.rate])
+        launch += at.mixed * own.launch
+    if at.links in links:
+        found["interconnect_efficiency"] = links[at.links].memory
+        found["collective_latency"] = links[at.links].launch
     found["launch"] = launch
     return found
 
@@ -139,16 +140,16 @@ def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coef
     each factor those of a level that was not. What an engine adds to a layer is added to its launches. A mixture in
     BF16 that was not served is no faster than its own in FP8.
     """
-    found, given = moved(levels, kernels, at), at["levels"]
-    served = given["model"] in levels["moves"]["model"] and given["weights"] in precisions_seen(
+    found, given = moved(levels, kernels, at), at.levels
+    served = given["model"] in levels.moves["model"] and given["weights"] in precisions_seen(
         levels, given["generation"], given["kind"]
     )
-    if given["weights"] == "bf16" and at["mixed"] > 0 and not served:
-        other = at.copy()
-        other["levels"] = given.copy()
-        other["levels"]["weights"] = "fp8" if at["blocks"] == "fp8 blocks" else ONE_SCALE
-        other["common"] = at["blocks"]
-        other["routed"] = at["blocks"]
+    if given["weights"] == "bf16" and at.mixed > 0 and not served:
+        other = copy(at)
+        other.levels = given.copy()
+        other.levels["weights"] = "fp8" if at.blocks == "fp8 blocks" else ONE_SCALE
+        other.common = at.blocks
+        other.routed = at.blocks
         return no_faster(found, moved(levels, kernels, other)["values"])
     return found
 
@@ -171,19 +172,19 @@ def moved(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coeffic
     """Return the same for a precision by itself."""
     values: CoefficientValues = {}
     widths: CoefficientValues = {}
-    given = at["levels"]
-    base = kernel_values(kernels, levels["centre"][given["engine"]], at)
+    given = at.levels
+    base = kernel_values(kernels, levels.centre[given["engine"]], at)
     together = given["weights"] in precisions_seen(levels, given["generation"], given["kind"])
-    for name in levels["seen"]:
-        moved, variance = 0.0, levels["seen"][name] ** 2
+    for name in levels.seen:
+        moved, variance = 0.0, levels.seen[name] ** 2
         if not together:
-            variance += levels["unseen"]["weights"][name] ** 2
+            variance += levels.unseen["weights"][name] ** 2
         for factor in FACTORS:
-            known = levels["moves"][factor]
+            known = levels.moves[factor]
             if given[factor] in known:
                 moved += known[given[factor]][name]
             else:
-                variance += levels["unseen"][factor][name] ** 2
+                variance += levels.unseen[factor][name] ** 2
         value = base[name] * exp(moved)
         widths[name] = variance**0.5
         if name == "layer":
@@ -195,7 +196,7 @@ def moved(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coeffic
 
 def precisions_seen(levels: Levels, generation: str, kind: str) -> list[str]:
     """Return the precisions in which models of a kind were served on a generation of GPUs."""
-    return [row[2] for row in levels["together"] if row[0] == generation and row[1] == kind]
+    return [row[2] for row in levels.together if row[0] == generation and row[1] == kind]
 
 
 def precisions_known(levels: Levels, given: dict[str, str]) -> list[str]:

@@ -49,15 +49,15 @@ def select_calibration(
     kernels of its GPU and engine, moved by served points (`served`).
     """
     at = standpoint(of, on, weights, engine, version, kv=kv, together=together)
-    own = at["levels"]["engine"] == alike(engine)
-    if by_operators(engine_record(engine)["kernels"] and own, at["levels"]):
+    own = at.levels["engine"] == alike(engine)
+    if by_operators(engine_record(engine).kernels and own, at.levels):
         return Calibration.zero_shot(engine)
     return served(levels(), at)
 
 
 def alike(engine: str) -> str:
     """Return the name of the engine whose coefficients an engine takes: its own, or another's that its record names."""
-    return engine_record(engine)["like"] or engine
+    return engine_record(engine).like or engine
 
 
 def engine_generation(engine: str, version: str = "") -> str:
@@ -66,7 +66,7 @@ def engine_generation(engine: str, version: str = "") -> str:
     >>> engine_generation("vllm", "0.11.2"), engine_generation("vllm")
     ('vllm-2025', 'vllm')
     """
-    older = engine_record(alike(engine))["older"]
+    older = engine_record(alike(engine)).older
     if older and (said := _numbers(version)) and said < _numbers(older["below"]):
         return str(older["name"])
     return alike(engine)
@@ -81,9 +81,9 @@ def plans_ahead(engine: str, version: str = "", asked: bool | None = None) -> bo
     if asked is not None:
         return asked
     record = engine_record(engine)
-    older = record["older"]
+    older = record.older
     aged = older and engine_generation(engine, version) == older["name"]
-    return bool(older["ahead"] if aged else record["ahead"])
+    return bool(older["ahead"] if aged else record.ahead)
 
 
 def planning_option(engine: str, asked: bool | None = None) -> str:
@@ -97,11 +97,11 @@ def planning_option(engine: str, asked: bool | None = None) -> str:
     ValueError
         For an engine that has no such option.
     """
-    options = engine_record(engine)["planning"]
+    options = engine_record(engine).planning
     if asked is None:
         return ""
     if not options:
-        able = ", ".join(name for name, record in engines().items() if record["planning"])
+        able = ", ".join(name for name, record in engines().items() if record.planning)
         raise ValueError(f"async_scheduling must be left out for {engine}, which has no such option: {able} has")
     return options[as_bool("async_scheduling", asked)]
 
@@ -160,9 +160,9 @@ def served(found: Levels, at: Standpoint) -> Calibration:
 
     `found` is what `levels` returns.
     """
-    given, mixed = at["levels"], composed(found, kernels(), at)
+    given, mixed = at.levels, composed(found, kernels(), at)
     widths = np.array([mixed["widths"][name] for name in COEFFICIENTS])
-    spread = found["spread"].get(given["kind"], 0.0)
+    spread = found.spread.get(given["kind"], 0.0)
     values = Coefficients(**mixed["values"])
     precisions = tuple(precisions_known(found, given))
     scope = scored_too(SERVED_SCOPE) | (TOGETHER_SCOPE | {"weights": precisions} if precisions else {})
@@ -176,14 +176,14 @@ def levels() -> Levels:
     for row in load("served_levels").frame.fillna("").to_dict("records"):
         told[row["factor"]][row["level"]] = {name: float(row[name]) for name in COEFFICIENTS}
     spreads = load("served_spread").frame.set_index("kind")["spread"]
-    return {
-        "centre": told["centre"],
-        "moves": {factor: told[factor] for factor in FACTORS},
-        "seen": told["seen"][""],
-        "unseen": told["unseen"],
-        "together": load("served_together").frame[TOGETHER].to_numpy().tolist(),
-        "spread": {str(kind): float(width) for kind, width in spreads.items()},
-    }
+    return Levels(
+        centre=told["centre"],
+        moves={factor: told[factor] for factor in FACTORS},
+        seen=told["seen"][""],
+        unseen=told["unseen"],
+        together=load("served_together").frame[TOGETHER].to_numpy().tolist(),
+        spread={str(kind): float(width) for kind, width in spreads.items()},
+    )
 
 
 @lru_cache(maxsize=1)
@@ -191,8 +191,7 @@ def known_errors() -> list[ErrorRow]:
     """Return how far off predictions are known to be, table `served_error`: what was not scored is -1."""
     frame = load("served_error").frame.drop(columns="printed").fillna({"ttft": -1.0, "inside": -1.0, "lacked": 0.0})
     rows: Any = frame.assign(generation=[GPUS[name].generation for name in frame["gpu"]]).to_dict("records")
-    found: list[ErrorRow] = rows
-    return found
+    return [ErrorRow(**row) for row in rows]
 
 
 @lru_cache(maxsize=1)
@@ -200,13 +199,13 @@ def known_comparisons() -> dict[str, ComparisonError]:
     """Return how far off predicted gains are known to be by kind of comparison, table `comparison_error`."""
     found: dict[str, ComparisonError] = {}
     for row in load("comparison_error").frame.to_dict("records"):
-        found[str(row["kind"])] = {
-            "bias": float(row["bias"]), "sd": float(row["sd"]),
-            "pairs": int(row["pairs"]), "setups": int(row["setups"]),
-            "n_in": [float(row["n_in_min"]), float(row["n_in_max"])],
-            "n_out": [float(row["n_out_min"]), float(row["n_out_max"])],
-            "kinds": str(row["models"]).split(";"), "generations": str(row["generations"]).split(";"),
-        }  # fmt: skip
+        found[str(row["kind"])] = ComparisonError(
+            bias=float(row["bias"]), sd=float(row["sd"]),
+            pairs=int(row["pairs"]), setups=int(row["setups"]),
+            n_in=[float(row["n_in_min"]), float(row["n_in_max"])],
+            n_out=[float(row["n_out_min"]), float(row["n_out_max"])],
+            kinds=str(row["models"]).split(";"), generations=str(row["generations"]).split(";"),
+        )  # fmt: skip
     return found
 
 

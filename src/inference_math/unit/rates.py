@@ -19,15 +19,15 @@ __all__ = ["acceleration", "rates_of"]
 
 def rates_of(gpu: Gpu) -> Rates:
     """Return a GPU's rates and bytes, as plain numbers for `unit.steps`; 0 for a rate that it does not have."""
-    return {
-        "driver_bytes": gpu.driver_bytes or gpu.hbm_bytes,
-        "workspace": WORKSPACE,
-        "hbm_bw": gpu.hbm_bw,
-        "link_bw": gpu.link_bw,
-        "pcie_bw": gpu.pcie_bw,
-        "names": {precision: gpu.rate_of(precision) for precision in PRECISIONS},
-        "flops": {"bf16": gpu.bf16_flops, "fp8": gpu.fp8_flops or 0.0, "fp4": gpu.fp4_flops or 0.0},
-    }
+    return Rates(
+        driver_bytes=gpu.driver_bytes or gpu.hbm_bytes,
+        workspace=WORKSPACE,
+        hbm_bw=gpu.hbm_bw,
+        link_bw=gpu.link_bw,
+        pcie_bw=gpu.pcie_bw,
+        names={precision: gpu.rate_of(precision) for precision in PRECISIONS},
+        flops={"bf16": gpu.bf16_flops, "fp8": gpu.fp8_flops or 0.0, "fp4": gpu.fp4_flops or 0.0},
+    )
 
 
 def acceleration(store: Tier, T: ArrayLike, kv_token: ArrayLike, gpus: int = 1) -> Any:

@@ -100,7 +100,7 @@ def set_up_of(model: str, gpu: str, engine: str, weights: str) -> str:
 
 def set_ups_of(rows: list[ErrorRow]) -> list[str]:
     """Return the set-ups of which points were fitted or scored, once for each of their rows."""
-    return [set_up_of(row["model"], row["gpu"], row["engine"], row["weights"]) for row in rows]
+    return [set_up_of(row.model, row.gpu, row.engine, row.weights) for row in rows]
 
 
 def foreign(scope: Scope, inputs: Scope) -> bool:
@@ -121,18 +121,18 @@ def own_rows(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
     Those in its precision, where there are some. GPUs of a maker of which no kernel was measured have those of others:
     there the points of any model on that generation tell, under any engine.
     """
-    told = [row for row in rows if row["drafts"] == "none" and row["inside"] >= 0]
-    if at["maker"] != KERNELS_BY:
-        return [row for row in told if row["generation"] == at["generation"]]
-    own = [row for row in told if row["model"] == at["model"] and row["gpu"] == at["gpu"]]
-    own = [row for row in own if row["engine"] == at["engine"]]
-    same = [row for row in own if row["weights"] == at["weights"]]
+    told = [row for row in rows if row.drafts == "none" and row.inside >= 0]
+    if at.maker != KERNELS_BY:
+        return [row for row in told if row.generation == at.generation]
+    own = [row for row in told if row.model == at.model and row.gpu == at.gpu]
+    own = [row for row in own if row.engine == at.engine]
+    same = [row for row in own if row.weights == at.weights]
     return same if len(same) > 0 else own
 
 
 def few_of(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return those of them of which the calibration's own intervals held fewer than `FEW_HELD`."""
-    return [row for row in own_rows(at, rows) if row["inside"] < FEW_HELD]
+    return [row for row in own_rows(at, rows) if row.inside < FEW_HELD]
 
 
 def lacking(at: Stand, rows: list[ErrorRow]) -> float:
@@ -143,10 +143,10 @@ def lacking(at: Stand, rows: list[ErrorRow]) -> float:
     """
     count, held, most = 0.0, 0.0, 0.0
     for row in own_rows(at, rows):
-        count += row["points"]
-        held += row["points"] * row["inside"]
+        count += row.points
+        held += row.points * row.inside
     if not held < FEW_HELD * count:
         return 0.0
     for row in few_of(at, rows):
-        most = max(most, row["lacked"])
+        most = max(most, row.lacked)
     return most

@@ -6,11 +6,11 @@ from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.layers import Ffn
 from inference_math.catalogue.precisions import PRECISIONS, STATE_BYTES
-from inference_math.unit.types import Operators, Shape
+from inference_math.unit.types import CacheShape, Operators, Shape
 
 __all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "operators_of", "shape_of"]
 
-MEMORY = engine("vllm")["takes"]  # of the bytes that the driver reports
+MEMORY = engine("vllm").takes  # of the bytes that the driver reports
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
 
 
@@ -59,28 +59,28 @@ def shape_of(model: Model, tp: int) -> Shape:
     """Return what a step on `tp` GPUs needs to know of a model, as plain numbers for `unit.steps`."""
     ffn = model.expert_ffn
     routed = sum(layer.count for layer in model.layers if layer.ffn.experts)
-    return {
-        "n_layers": model.n_layers, "d_model": model.d_model, "params": dict(model.group_params),
-        "routed_params": model.routed_params, "padded": model.expert_padding,
-        "head_params": model.lm_head_params, "vocab_params": model.vocab_params,
-        "experts": ffn.experts if ffn else 0,
-        "idle": 1 - ffn.active / ffn.experts if ffn else 0.0, "chosen": routed * ffn.active if ffn else 0,
-        "fine": {name: model.precisions(name) for name in PRECISIONS},
-        "caches": [
-            {
-                "values": layers * cache.kept, "own_bytes": layers * cache.own_bytes,
-                "copies": max(1.0, tp / cache.heads), "pair_flops": 4 * layers * cache.width,
-                "prompt_flops": layers * (cache.prompt or 4 * cache.width),
-                "least_flops": layers * cache.least, "decode_flops": layers * cache.decode_flops,
-                "reach": cache.reach, "evicts": cache.evicts, "aligned": cache.aligned,
-                "choices": 0 if cache.kept else layers,
-            }
+    return Shape(
+        n_layers=model.n_layers, d_model=model.d_model, params=dict(model.group_params),
+        routed_params=model.routed_params, padded=model.expert_padding,
+        head_params=model.lm_head_params, vocab_params=model.vocab_params,
+        experts=ffn.experts if ffn else 0,
+        idle=1 - ffn.active / ffn.experts if ffn else 0.0, chosen=routed * ffn.active if ffn else 0,
+        fine={name: model.precisions(name) for name in PRECISIONS},
+        caches=[
+            CacheShape(
+                values=layers * cache.kept, own_bytes=layers * cache.own_bytes,
+                copies=max(1.0, tp / cache.heads), pair_flops=4 * layers * cache.width,
+                prompt_flops=layers * (cache.prompt or 4 * cache.width),
+                least_flops=layers * cache.least, decode_flops=layers * cache.decode_flops,
+                reach=cache.reach, evicts=cache.evicts, aligned=cache.aligned,
+                choices=0 if cache.kept else layers,
+            )
             for cache, layers in model.caches.items()
         ],
-        "state_bytes": STATE_BYTES * model.state_values,
-        "layer_bytes": matrix_bytes(model, tp) + activation_bytes(model, tp),
-        "sum_bytes": _blocks(model) * model.d_model * _ACTIVATION,
-    }  # fmt: skip
+        state_bytes=STATE_BYTES * model.state_values,
+        layer_bytes=matrix_bytes(model, tp) + activation_bytes(model, tp),
+        sum_bytes=_blocks(model) * model.d_model * _ACTIVATION,
+    )  # fmt: skip
 
 
 def _blocks(model: Model) -> int:
@@ -114,13 +114,13 @@ def operators_of(model: Model) -> Operators:
         works = (2 if ffn.shared > router else 0) + (1 if router else 0)
         products += layer.count * (projections + works)
         mixed += layer.count if ffn.experts else 0
-    return {
-        "name": model.name,
-        "kind": kind_of(model),
-        "heads": "sparse" if sparse else "MLA" if latent else "head 64" if model.head_size == 64 else "head 128",
-        "products": products / model.n_layers,
-        "mixed": mixed / model.n_layers,
+    return Operators(
+        name=model.name,
+        kind=kind_of(model),
+        heads="sparse" if sparse else "MLA" if latent else "head 64" if model.head_size == 64 else "head 128",
+        products=products / model.n_layers,
+        mixed=mixed / model.n_layers,
         # Of dense models vLLM's kernels for blocks were timed with their host: those for tensors stand for both.
-        "blocks": "fp8 blocks" if model.blocks and kind_of(model) != "dense" else "fp8",
-        "fine": {name: model.precisions(name) for name in PRECISIONS},
-    }
+        blocks="fp8 blocks" if model.blocks and kind_of(model) != "dense" else "fp8",
+        fine={name: model.precisions(name) for name in PRECISIONS},
+    )

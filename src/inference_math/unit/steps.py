@@ -5,6 +5,7 @@ Everything that asks for a step, a mean, a plan or a curve ends here. Plain Pyth
 
 from __future__ import annotations
 
+from copy import copy
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +39,19 @@ HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
 GROUPS = ["attention", "ffn"]  # of matrices that every token uses
 EVERYTHING = 1e15  # tokens: a reach without end
-NO_INDEX: Index = {"slower": 1.0, "choosing": 0.0}
+NO_INDEX: Index = Index(slower=1.0, choosing=0.0)
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
 
 
 def longest_request(work: Work) -> float:
     """Return the tokens of the longest request: those of the means, where nothing longer is known."""
-    return max(work["longest"], work["n_in"] + work["n_out"])
+    return max(work.longest, work.n_in + work.n_out)
 
 
 def context_of(work: Work) -> float:
     """Return the mean tokens that a decode sees."""
-    return mean_context(work["n_in"] * work["pairing"], max(work["n_out"], 1.001), work["cv"])
+    return mean_context(work.n_in * work.pairing, max(work.n_out, 1.001), work.cv)
 
 
 def stored_tokens(n_in: float, alpha: float) -> float:
@@ -60,22 +61,22 @@ def stored_tokens(n_in: float, alpha: float) -> float:
 
 def best_of(rates: Rates) -> float:
     """Return the FLOP/s of one GPU at its best rate."""
-    return max(rates["flops"]["bf16"], max(rates["flops"]["fp8"], rates["flops"]["fp4"]))
+    return max(rates.flops["bf16"], max(rates.flops["fp8"], rates.flops["fp4"]))
 
 
 def group_of(rates: Rates, precision: str, params: float, gpus: int) -> Group:
     """Return what a token costs in matrices of so many parameters, shared by so many GPUs, at the datasheet's rate."""
-    name = rates["names"][precision]
+    name = rates.names[precision]
     # Who expands four bits may expand them to whatever the GPU multiplies fastest.
     four = precision != "bf16" and precision != "fp8"
-    seconds, best = matrix_time(params, 1, gpus * rates["flops"][name], 1.0), gpus * best_of(rates)
-    return {"seconds": seconds, "least": matrix_time(params, 1, best, 1.0) if four else seconds, "rate": name}
+    seconds, best = matrix_time(params, 1, gpus * rates.flops[name], 1.0), gpus * best_of(rates)
+    return Group(seconds=seconds, least=matrix_time(params, 1, best, 1.0) if four else seconds, rate=name)
 
 
 def index_of(kernels: Kernels, engine: str, gpu: str, attention: str) -> Index:
     """Return what an index takes beside a kind of attention, a key of `kernels`, under an engine on a GPU."""
-    known = kernels["attention"][engine][kernels["like"][gpu]][attention]
-    return {"slower": known["slower"], "choosing": known["choosing"]}
+    known = kernels.attention[engine][kernels.like[gpu]][attention]
+    return Index(slower=known.slower, choosing=known.choosing)
 
 
 def unit_numbers(
@@ -86,43 +87,43 @@ def unit_numbers(
     `memory` is the share of the GPUs' memory that the engine takes for weights and KV caches; for `index` see
     `index_of`.
     """
-    tp, dp, pp, fine = layout["tp"], layout["dp"], layout["pp"], shape["fine"][weights]
+    tp, dp, pp, fine = layout.tp, layout.dp, layout.pp, shape.fine[weights]
     gpus = tp * dp * pp
     common, groups = 0.0, []
     for name in GROUPS:
-        common += shape["params"][name] * VALUE_BYTES[fine[name]]
-        groups.append(group_of(rates, fine[name], shape["params"][name], tp))
-    routed = shape["routed_params"] * VALUE_BYTES[fine["experts"]]
-    head = shape["head_params"] * HALF_BYTES
-    padded = shape["padded"] if fine["experts"] == "mxfp4" else 1.0  # in memory; of what is read no fit knows
-    held = dp * (common + shape["vocab_params"] * HALF_BYTES) + padded * routed
+        common += shape.params[name] * VALUE_BYTES[fine[name]]
+        groups.append(group_of(rates, fine[name], shape.params[name], tp))
+    routed = shape.routed_params * VALUE_BYTES[fine["experts"]]
+    head = shape.head_params * HALF_BYTES
+    padded = shape.padded if fine["experts"] == "mxfp4" else 1.0  # in memory; of what is read no fit knows
+    held = dp * (common + shape.vocab_params * HALF_BYTES) + padded * routed
     caches: list[CacheShape] = []
-    for cache in shape["caches"]:
-        own = cache.copy()
-        own["bytes"] = cache["values"] * VALUE_BYTES[kv] + cache["own_bytes"]
-        own["reach"] = cache["reach"] if cache["reach"] > 0 else EVERYTHING
-        own["slower"] = index["slower"] if cache["choices"] > 0 else 1.0
-        own["choosing"] = cache["choices"] * index["choosing"]
+    for cache in shape.caches:
+        own = copy(cache)
+        own.bytes = cache.values * VALUE_BYTES[kv] + cache.own_bytes
+        own.reach = cache.reach if cache.reach > 0 else EVERYTHING
+        own.slower = index.slower if cache.choices > 0 else 1.0
+        own.choosing = cache.choices * index.choosing
         caches.append(own)
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
-    away = min(shape["chosen"], shape["n_layers"] * dp) if dp > 1 else 0.0
-    return {
-        "layout": layout, "gpus": gpus, "groups": groups,
-        "experts": group_of(rates, fine["experts"], shape["params"]["experts"], tp * dp),
-        "head_seconds": matrix_time(shape["head_params"], 1, tp * rates["flops"]["bf16"], 1.0), "head_bytes": head,
-        "least_head_bytes": shape["head_params"] * VALUE_BYTES[weights],
-        "least_head_seconds": group_of(rates, weights, shape["head_params"], tp)["least"],
-        "step_bytes": common + head, "routed_bytes": routed, "idle": shape["idle"],
-        "busiest": busiest(layout["ep"], shape["experts"]), "caches": caches,
-        "state_bytes": shape["state_bytes"], "memory": memory,
-        "kv_room": max(0.0, gpus * (memory * rates["driver_bytes"] - rates["workspace"]) - held),
-        "workspace": rates["workspace"], "vocab": shape["head_params"] / shape["d_model"],
-        "n_layers": shape["n_layers"], "layer_bytes": shape["layer_bytes"], "sum_bytes": shape["sum_bytes"],
-        "spread_bytes": away * shape["d_model"] * (1 + HALF_BYTES), "half_flops": tp * rates["flops"]["bf16"],
-        "best_flops": gpus * best_of(rates),
-        "hbm_bw": tp * rates["hbm_bw"], "all_bw": gpus * rates["hbm_bw"], "link_bw": rates["link_bw"],
-        "pcie_bw": gpus * rates["pcie_bw"], "drafts": 0, "accepted": 0.0, "gives": 1, "synchronized_arrivals": False,
-    }  # fmt: skip
+    away = min(shape.chosen, shape.n_layers * dp) if dp > 1 else 0.0
+    return UnitNumbers(
+        layout=layout, gpus=gpus, groups=groups,
+        experts=group_of(rates, fine["experts"], shape.params["experts"], tp * dp),
+        head_seconds=matrix_time(shape.head_params, 1, tp * rates.flops["bf16"], 1.0), head_bytes=head,
+        least_head_bytes=shape.head_params * VALUE_BYTES[weights],
+        least_head_seconds=group_of(rates, weights, shape.head_params, tp).least,
+        step_bytes=common + head, routed_bytes=routed, idle=shape.idle,
+        busiest=busiest(layout.ep, shape.experts), caches=caches,
+        state_bytes=shape.state_bytes, memory=memory,
+        kv_room=max(0.0, gpus * (memory * rates.driver_bytes - rates.workspace) - held),
+        workspace=rates.workspace, vocab=shape.head_params / shape.d_model,
+        n_layers=shape.n_layers, layer_bytes=shape.layer_bytes, sum_bytes=shape.sum_bytes,
+        spread_bytes=away * shape.d_model * (1 + HALF_BYTES), half_flops=tp * rates.flops["bf16"],
+        best_flops=gpus * best_of(rates),
+        hbm_bw=tp * rates.hbm_bw, all_bw=gpus * rates.hbm_bw, link_bw=rates.link_bw,
+        pcie_bw=gpus * rates.pcie_bw, drafts=0, accepted=0.0, gives=1, synchronized_arrivals=False,
+    )  # fmt: skip
 
 
 def busiest(groups: float, experts: float) -> float:
@@ -153,9 +154,9 @@ def unread(terms: Terms, tokens: Numbers) -> Any:
     One token leaves 1 - k/E. The others leave as much of that each, where all experts are chosen alike; how often they
     are is taken for gamma distributed over the experts, and a power of the tokens stands for that.
     """
-    if terms["uneven"] > 1e-9:  # below, the power has no digits left
-        return terms["idle"] * (1 + terms["uneven"] * terms["chosen"] * (tokens - 1)) ** (-1 / terms["uneven"])
-    return terms["idle"] ** tokens
+    if terms.uneven > 1e-9:  # below, the power has no digits left
+        return terms.idle * (1 + terms.uneven * terms.chosen * (tokens - 1)) ** (-1 / terms.uneven)
+    return terms.idle**tokens
 
 
 def read_by_busiest(terms: Terms, tokens: Numbers, smaller: Pick) -> Any:
@@ -164,16 +165,16 @@ def read_by_busiest(terms: Terms, tokens: Numbers, smaller: Pick) -> Any:
     Of n experts each is read with a probability p, so the count varies by the root of n p (1 - p); see `busiest`.
     """
     chosen = 1 - unread(terms, tokens)
-    if terms["busiest"] > 0:
-        chosen = smaller(chosen + terms["busiest"] * (chosen * (1 - chosen)) ** 0.5, 1)
+    if terms.busiest > 0:
+        chosen = smaller(chosen + terms.busiest * (chosen * (1 - chosen)) ** 0.5, 1)
     return chosen
 
 
 def kv_held(unit: UnitNumbers, tokens: float) -> float:
     """Return the bytes of memory that a request of so many tokens takes, on all GPUs that hold a copy."""
-    held = unit["state_bytes"]
-    for cache in unit["caches"]:
-        held += cache["bytes"] * cache["copies"] * (min(tokens, cache["reach"]) if cache["evicts"] else tokens)
+    held = unit.state_bytes
+    for cache in unit.caches:
+        held += cache.bytes * cache.copies * (min(tokens, cache.reach) if cache.evicts else tokens)
     return held
 
 
@@ -184,14 +185,14 @@ def kv_loaded(unit: UnitNumbers, tokens: float, read_bw: float) -> float:
     """
     if not (read_bw > 0 and tokens > 0):
         return 0.0
-    return kv_load_time(kv_held(unit, tokens), read_bw / unit["layout"]["dp"])
+    return kv_load_time(kv_held(unit, tokens), read_bw / unit.layout.dp)
 
 
 def kv_sent(unit: UnitNumbers, tokens: float) -> float:
     """Return the bytes that go from one unit to another with a request of so many tokens: one copy."""
-    sent = unit["state_bytes"]
-    for cache in unit["caches"]:
-        sent += cache["bytes"] * (min(tokens, cache["reach"]) if cache["evicts"] else tokens)
+    sent = unit.state_bytes
+    for cache in unit.caches:
+        sent += cache.bytes * (min(tokens, cache.reach) if cache.evicts else tokens)
     return sent
 
 
@@ -201,90 +202,90 @@ def kv_moved(unit: UnitNumbers, work: Work, read_bw: float) -> float:
     Links carry `read_bw` bytes/s of a unit. What is loaded and what is written share them, as on a drive, whichever
     way it goes.
     """
-    loaded = kv_loaded(unit, stored_tokens(work["n_in"], work["alpha"]), read_bw)
-    return loaded + kv_load_time(kv_written(unit, work), read_bw / unit["layout"]["dp"]) if loaded > 0 else 0.0
+    loaded = kv_loaded(unit, stored_tokens(work.n_in, work.alpha), read_bw)
+    return loaded + kv_load_time(kv_written(unit, work), read_bw / unit.layout.dp) if loaded > 0 else 0.0
 
 
 def kv_written(unit: UnitNumbers, work: Work) -> float:
     """Return the bytes that go to a store with a request: one copy of what it had not, new prompt tokens and answer."""
-    cached = kv_sent(unit, stored_tokens(work["n_in"], work["alpha"]))
-    return kv_sent(unit, work["n_in"] + work["n_out"]) - cached
+    cached = kv_sent(unit, stored_tokens(work.n_in, work.alpha))
+    return kv_sent(unit, work.n_in + work.n_out) - cached
 
 
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
     """Return the tokens whose KV caches fit, in requests of `tokens` each: [C15], where all layers see everything."""
     held: float = kv_held(unit, tokens)
-    return unit["kv_room"] / held * tokens if held > 0 else EVERYTHING
+    return unit.kv_room / held * tokens if held > 0 else EVERYTHING
 
 
 def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
     """Return the same where layers with windows have a pool of their own, of the share `windows` of all tokens."""
     if not windows > 0:
         return kv_tokens(unit, tokens)
-    held = unit["state_bytes"]
-    for cache in unit["caches"]:
-        seen = max(min(tokens, cache["reach"]), windows * tokens) if cache["evicts"] else tokens
-        held += cache["bytes"] * cache["copies"] * seen
-    return unit["kv_room"] / held * tokens if held > 0 else EVERYTHING
+    held = unit.state_bytes
+    for cache in unit.caches:
+        seen = max(min(tokens, cache.reach), windows * tokens) if cache.evicts else tokens
+        held += cache.bytes * cache.copies * seen
+    return unit.kv_room / held * tokens if held > 0 else EVERYTHING
 
 
 def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
     """Return what one of each costs under the coefficients `found`: a token, a cached token, a pair, a step."""
-    layout, half, share, drafts = unit["layout"], unit["half_flops"], found["bf16"], unit["drafts"]
+    layout, half, share, drafts = unit.layout, unit.half_flops, found["bf16"], unit.drafts
     look = found["attention"]
-    tp, dp, pp = layout["tp"], layout["dp"], layout["pp"]
-    moved = unit["n_layers"] * unit["layer_bytes"] * tp
-    imbalance = 1 + found["expert_imbalance"] * unit["busiest"]
-    routed = read_time(unit["routed_bytes"], dp * unit["hbm_bw"], found["memory"] * found["experts"])
+    tp, dp, pp = layout.tp, layout.dp, layout.pp
+    moved = unit.n_layers * unit.layer_bytes * tp
+    imbalance = 1 + found["expert_imbalance"] * unit.busiest
+    routed = read_time(unit.routed_bytes, dp * unit.hbm_bw, found["memory"] * found["experts"])
     matrices = 0.0
-    for group in unit["groups"]:
-        matrices += group["seconds"] / found[group["rate"]]
+    for group in unit.groups:
+        matrices += group.seconds / found[group.rate]
     caches: list[CacheTerms] = []
-    for cache in unit["caches"]:
-        load = read_time(cache["copies"] * cache["bytes"], unit["hbm_bw"], found["kv"])
-        seen = max(cache["prompt_flops"], tp * cache["least_flops"])
+    for cache in unit.caches:
+        load = read_time(cache.copies * cache.bytes, unit.hbm_bw, found["kv"])
+        seen = max(cache.prompt_flops, tp * cache.least_flops)
         # Kernels that fill up heads compute a decode as they do a prompt's token.
-        computed = seen if cache["least_flops"] > 0 else cache["decode_flops"]
+        computed = seen if cache.least_flops > 0 else cache.decode_flops
         multiplied = (1 + drafts) * computed / (found["decode_attention"] * half)
         caches.append(
-            {
+            CacheTerms(
                 # A decode reads each cached token and multiplies it with its queries, joined as in every kernel.
-                "read": step_time(load, multiplied, 0.0),
-                "load": load,
-                "pair": cache["slower"] * seen / (look * half),
-                "choosing": cache["choosing"],
-                "reach": cache["reach"],
-                "aligned": cache["aligned"],
-            }
+                read=step_time(load, multiplied, 0.0),
+                load=load,
+                pair=cache.slower * seen / (look * half),
+                choosing=cache.choosing,
+                reach=cache.reach,
+                aligned=cache.aligned,
+            )
         )
     together = 1.0 if tp * dp > 1 else 0.0
-    return {
+    return Terms(
         # A request that drafts brings so many tokens into a step. Each draft passes a layer of its own, one after the
         # other, and the LM head; a prompt passes that layer once.
-        "tokens": 1 + drafts,
-        "longer": 1 + drafts / unit["n_layers"],
-        "once": 1 + min(drafts, 1) / unit["n_layers"],
-        "drafted": drafts * read_time(unit["head_bytes"], unit["hbm_bw"], found["memory"]),
-        "ranks": dp * pp,
-        "stages": pp,
-        "synchronized_arrivals": unit["synchronized_arrivals"],
-        "t_w": read_time(unit["step_bytes"], unit["hbm_bw"], found["memory"]) + routed,
-        "routed": routed,
-        "idle": unit["idle"],
-        "chosen": -log(unit["idle"]) if unit["idle"] > 0 else 0.0,
-        "uneven": found["expert_imbalance"] ** 2,
-        "busiest": unit["busiest"],
-        "matrices": matrices,
-        "experts": imbalance * unit["experts"]["seconds"] / (found[unit["experts"]["rate"]] * found["grouped"]),
-        "head": unit["head_seconds"] / share,
-        "caches": caches,
-        "state": 2 * read_time(unit["state_bytes"], unit["hbm_bw"], found["kv"]),
-        "move": read_time(moved, unit["hbm_bw"], found["memory"]),
-        "links": (allreduce_time(unit["sum_bytes"], tp, unit["link_bw"]) + unit["spread_bytes"] / unit["link_bw"])
+        tokens=1 + drafts,
+        longer=1 + drafts / unit.n_layers,
+        once=1 + min(drafts, 1) / unit.n_layers,
+        drafted=drafts * read_time(unit.head_bytes, unit.hbm_bw, found["memory"]),
+        ranks=dp * pp,
+        stages=pp,
+        synchronized_arrivals=unit.synchronized_arrivals,
+        t_w=read_time(unit.step_bytes, unit.hbm_bw, found["memory"]) + routed,
+        routed=routed,
+        idle=unit.idle,
+        chosen=-log(unit.idle) if unit.idle > 0 else 0.0,
+        uneven=found["expert_imbalance"] ** 2,
+        busiest=unit.busiest,
+        matrices=matrices,
+        experts=imbalance * unit.experts.seconds / (found[unit.experts.rate] * found["grouped"]),
+        head=unit.head_seconds / share,
+        caches=caches,
+        state=2 * read_time(unit.state_bytes, unit.hbm_bw, found["kv"]),
+        move=read_time(moved, unit.hbm_bw, found["memory"]),
+        links=(allreduce_time(unit.sum_bytes, tp, unit.link_bw) + unit.spread_bytes / unit.link_bw)
         / found["interconnect_efficiency"],
-        "fixed": unit["n_layers"] * (found["layer"] + together * found["collective_latency"]) + found["anchor"],
-        "request": unit["n_layers"] * found["per_sequence_overhead"],
-    }
+        fixed=unit.n_layers * (found["layer"] + together * found["collective_latency"]) + found["anchor"],
+        request=unit.n_layers * found["per_sequence_overhead"],
+    )
 
 
 def draft_yield(drafts: float, accepted: float) -> float:
@@ -300,16 +301,16 @@ def draft_yield(drafts: float, accepted: float) -> float:
 
 def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
     """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
-    other = unit.copy()
-    other["drafts"] = drafts
-    other["accepted"] = accepted
-    other["gives"] = draft_yield(drafts, accepted)
+    other = copy(unit)
+    other.drafts = drafts
+    other.accepted = accepted
+    other.gives = draft_yield(drafts, accepted)
     return other
 
 
 def answer_steps(unit: UnitNumbers, n_out: float) -> float:
     """Return the steps of an answer: its prompt's gives one token, each other one as many as the unit's steps give."""
-    return 1 + (n_out - 1) / unit["gives"]
+    return 1 + (n_out - 1) / unit.gives
 
 
 def seen_of(tokens: Numbers, reach: float, aligned: bool, smaller: Pick) -> Any:
@@ -333,15 +334,15 @@ def pairs_of(tokens: Numbers, reach: float, aligned: bool, smaller: Pick) -> Any
 
 def spans_of(terms: Terms, context: Numbers, fresh: Numbers, cached: Numbers, smaller: Pick) -> Spans:
     """Return what these lengths come to in the KV caches, which does not hang on how many requests there are."""
-    read, load, pairs = terms["state"], 0.0, 0.0
-    for cache in terms["caches"]:
-        reach, aligned = cache["reach"], cache["aligned"]
-        read = read + seen_of(context, reach, aligned, smaller) * cache["read"]
-        load = load + seen_of(cached, reach, aligned, smaller) * cache["load"]
+    read, load, pairs = terms.state, 0.0, 0.0
+    for cache in terms.caches:
+        reach, aligned = cache.reach, cache.aligned
+        read = read + seen_of(context, reach, aligned, smaller) * cache.read
+        load = load + seen_of(cached, reach, aligned, smaller) * cache.load
         ahead = pairs_of(cached, reach, aligned, smaller)
-        pairs = pairs + (pairs_of(cached + fresh, reach, aligned, smaller) - ahead) * cache["pair"]
-        pairs = pairs + fresh * cache["choosing"]
-    return {"fresh": fresh, "read": read, "load": load, "pairs": pairs}
+        pairs = pairs + (pairs_of(cached + fresh, reach, aligned, smaller) - ahead) * cache.pair
+        pairs = pairs + fresh * cache.choosing
+    return Spans(fresh=fresh, read=read, load=load, pairs=pairs)
 
 
 def parts(
@@ -366,12 +367,12 @@ def busiest_prompts(
     any: `by_chance` is `fullest` of numbers, or of arrays. But users who send together send prompts in bunches, of
     which each group gets its part.
     """
-    ranks, stages = terms["ranks"], terms["stages"]
+    ranks, stages = terms.ranks, terms.stages
     if ranks <= 1:
         return prompts
     even = prompts / ranks
     dealt = larger(even, smaller(prompts, 1))
-    beside = even if terms["synchronized_arrivals"] else by_chance(prompts, ranks, stages)
+    beside = even if terms.synchronized_arrivals else by_chance(prompts, ranks, stages)
     return dealt + smaller(decodes, 1) * (beside - dealt)
 
 
@@ -383,31 +384,31 @@ def parts_of(
     Experts lie on all GPUs, and compute what all groups have: no engine fills the shorter ones up beside prompts
     (SGLang: `DpPaddingMode.SUM_LEN`; vLLM: only where a CUDA graph is replayed).
     """
-    ranks, fresh = terms["ranks"], spans["fresh"]
+    ranks, fresh = terms.ranks, spans.fresh
     own = decodes / ranks
-    longer, once, active = terms["longer"], terms["once"], smaller(decodes, 1)
+    longer, once, active = terms.longer, terms.once, smaller(decodes, 1)
     passes = once + (longer - once) * active  # of a step that only computes prompts, or decodes too
-    tokens = longer * terms["tokens"] * own + once * busy * fresh
-    everywhere = (terms["tokens"] * decodes + prompts * fresh) / terms["stages"]
-    routed = (longer * terms["tokens"] * decodes + once * prompts * fresh) / terms["stages"]
-    sampled = larger(terms["tokens"] * own + busy * smaller(fresh, 1), 1)
-    weights = terms["t_w"]
-    if terms["routed"] > 0:  # those experts are read that some token has chosen
-        weights = weights - (1 - read_by_busiest(terms, larger(everywhere, 1), smaller)) * terms["routed"]
+    tokens = longer * terms.tokens * own + once * busy * fresh
+    everywhere = (terms.tokens * decodes + prompts * fresh) / terms.stages
+    routed = (longer * terms.tokens * decodes + once * prompts * fresh) / terms.stages
+    sampled = larger(terms.tokens * own + busy * smaller(fresh, 1), 1)
+    weights = terms.t_w
+    if terms.routed > 0:  # those experts are read that some token has chosen
+        weights = weights - (1 - read_by_busiest(terms, larger(everywhere, 1), smaller)) * terms.routed
     return [
-        passes * weights + active * terms["drafted"],
-        terms["matrices"] * tokens + terms["experts"] * routed + passes * terms["head"] * sampled,
-        longer * own * spans["read"] + once * busy * spans["load"],
-        once * busy * spans["pairs"],
-        terms["move"] * tokens,
-        terms["links"] * tokens,
-        passes * terms["fixed"] + terms["request"] * own,
+        passes * weights + active * terms.drafted,
+        terms.matrices * tokens + terms.experts * routed + passes * terms.head * sampled,
+        longer * own * spans.read + once * busy * spans.load,
+        once * busy * spans.pairs,
+        terms.move * tokens,
+        terms.links * tokens,
+        passes * terms.fixed + terms.request * own,
     ]
 
 
 def kv_read(terms: Terms, context: float) -> float:
     """Return the seconds in which one decode reads its KV cache, and what a state needs."""
-    return float(terms["longer"] * spans_of(terms, context, 0.0, 0.0, min)["read"] / terms["ranks"])
+    return float(terms.longer * spans_of(terms, context, 0.0, 0.0, min).read / terms.ranks)
 
 
 def step(terms: Terms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
@@ -436,32 +437,32 @@ def floor_terms(unit: UnitNumbers) -> FloorTerms:
     Weights once: of a mixture the experts of one token, the LM head in the weights' precision. KV caches once, without
     copies, states in BF16. Attention and four bits at the best rate of the GPU. What tp GPUs share all could share.
     """
-    layout, bw, best = unit["layout"], unit["all_bw"], unit["best_flops"]
-    alone = layout["tp"] / unit["gpus"]
-    matrices = unit["experts"]["least"] * layout["dp"] * alone
-    for group in unit["groups"]:
-        matrices += group["least"] * alone
+    layout, bw, best = unit.layout, unit.all_bw, unit.best_flops
+    alone = layout.tp / unit.gpus
+    matrices = unit.experts.least * layout.dp * alone
+    for group in unit.groups:
+        matrices += group.least * alone
     caches: list[CacheTerms] = []
-    for cache in unit["caches"]:
+    for cache in unit.caches:
         caches.append(
-            {
-                "read": read_time(cache["bytes"], bw, 1.0),
-                "load": min(cache["decode_flops"], cache["pair_flops"]) / best,
-                "pair": cache["pair_flops"] / best,
-                "choosing": 0.0,
-                "reach": cache["reach"],
-                "aligned": cache["aligned"],
-            }
+            CacheTerms(
+                read=read_time(cache.bytes, bw, 1.0),
+                load=min(cache.decode_flops, cache.pair_flops) / best,
+                pair=cache.pair_flops / best,
+                choosing=0.0,
+                reach=cache.reach,
+                aligned=cache.aligned,
+            )
         )
-    least = unit["step_bytes"] - unit["head_bytes"] + (1 - unit["idle"]) * unit["routed_bytes"]
-    return {
-        "weights": read_time(least, bw, 1.0),
-        "head_read": read_time(unit["least_head_bytes"], bw, 1.0),
-        "caches": caches,
-        "state": read_time(unit["state_bytes"], bw, 1.0),
-        "matrices": matrices,
-        "head": unit["least_head_seconds"] * alone,
-    }
+    least = unit.step_bytes - unit.head_bytes + (1 - unit.idle) * unit.routed_bytes
+    return FloorTerms(
+        weights=read_time(least, bw, 1.0),
+        head_read=read_time(unit.least_head_bytes, bw, 1.0),
+        caches=caches,
+        state=read_time(unit.state_bytes, bw, 1.0),
+        matrices=matrices,
+        head=unit.least_head_seconds * alone,
+    )
 
 
 def floor_spans(
@@ -472,24 +473,24 @@ def floor_spans(
     Contexts are `shortest` at least: what does not see everything reads less than the mean of them says. Of chunks that
     begin anew only the first is counted.
     """
-    read, load, again, multiplied, multiplied_again, pairs = floor["state"], 0.0, 0.0, 0.0, 0.0, 0.0
-    for cache in floor["caches"]:
-        reach, aligned = cache["reach"], cache["aligned"]
+    read, load, again, multiplied, multiplied_again, pairs = floor.state, 0.0, 0.0, 0.0, 0.0, 0.0
+    for cache in floor.caches:
+        reach, aligned = cache.reach, cache.aligned
         seen, known = smaller(context if reach >= EVERYTHING else shortest, reach), smaller(cached, reach)
         if aligned:
             seen, known = seen * (context <= smaller(shortest, reach)), known * (cached <= reach)
         shared = smaller(known, seen)
-        read, load, again = read + cache["read"] * seen, load + cache["read"] * known, again + cache["read"] * shared
-        multiplied = multiplied + cache["load"] * seen
-        multiplied_again = multiplied_again + cache["load"] * shared
+        read, load, again = read + cache.read * seen, load + cache.read * known, again + cache.read * shared
+        multiplied = multiplied + cache.load * seen
+        multiplied_again = multiplied_again + cache.load * shared
         fresh_pairs = pairs_of(cached + fresh, reach, False, smaller) - pairs_of(cached, reach, False, smaller)
         if aligned:
             fresh_pairs = fresh_pairs * (cached + fresh <= reach)
-        pairs = pairs + cache["pair"] * fresh_pairs
-    return {
-        "fresh": fresh, "read": read, "load": load, "again": again, "multiplied": multiplied,
-        "multiplied_again": multiplied_again, "pairs": pairs,
-    }  # fmt: skip
+        pairs = pairs + cache.pair * fresh_pairs
+    return FloorSpans(
+        fresh=fresh, read=read, load=load, again=again, multiplied=multiplied,
+        multiplied_again=multiplied_again, pairs=pairs,
+    )  # fmt: skip
 
 
 def floor_read(
@@ -506,8 +507,8 @@ def floor_read(
     `sampling` of them give tokens, and read the LM head. In all passes together there are `decodes`, and stored tokens
     of prompts are read `loads` times; `common` decodes find these read for another.
     """
-    moved = floor["weights"] * passes + floor["head_read"] * sampling
-    return moved + spans["read"] * decodes - spans["again"] * common + spans["load"] * loads
+    moved = floor.weights * passes + floor.head_read * sampling
+    return moved + spans.read * decodes - spans.again * common + spans.load * loads
 
 
 def floor_computed(
@@ -523,8 +524,8 @@ def floor_computed(
 
     They are those of `decodes` and `prompts`; what `common` decodes find they share with another.
     """
-    computed = floor["matrices"] * tokens + floor["head"] * sampled + spans["multiplied"] * decodes
-    return computed - spans["multiplied_again"] * common + spans["pairs"] * prompts
+    computed = floor.matrices * tokens + floor.head * sampled + spans.multiplied * decodes
+    return computed - spans.multiplied_again * common + spans.pairs * prompts
 
 
 def floor_step(floor: FloorTerms, decodes: float, context: float, fresh: float, cached: float, prompts: float) -> float:
@@ -537,7 +538,7 @@ def floor_step_of(floor: FloorTerms, spans: FloorSpans, decodes: float, prompts:
     passes = 1.0 if decodes + prompts > 0 else 0.0
     sampling = 1.0 if decodes > 0 or prompts >= 1 else 0.0
     read = floor_read(floor, spans, passes, sampling, decodes, prompts, 0.0)
-    tokens = decodes + prompts * spans["fresh"]
+    tokens = decodes + prompts * spans.fresh
     least: float = max(read, floor_computed(floor, spans, tokens, decodes, decodes, prompts, 0.0))
     return least
 
@@ -565,12 +566,12 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
     A chunk counts as its share of the prompt's cached read; an engine reads all before it in each chunk, which the
     simulator counts.
     """
-    n_in = work["n_in"]
+    n_in = work.n_in
     context = context_of(work)
-    cached = stored_tokens(n_in, work["alpha"])
+    cached = stored_tokens(n_in, work.alpha)
     fresh = n_in - cached
     load = prompt_factor * moved
-    groups = unit["layout"]["dp"]
+    groups = unit.layout.dp
     floor = floor_terms(unit)
     spans, least = (
         spans_of(terms, context, fresh, cached, min),
@@ -580,8 +581,8 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
-    of_groups = terms.copy()  # whose stages load a prompt together
-    of_groups["ranks"], of_groups["stages"] = groups, 1
+    of_groups = copy(terms)  # whose stages load a prompt together
+    of_groups.ranks, of_groups.stages = groups, 1
 
     def beside(decodes: float, prompts: float, busy: float, most: float) -> float:
         if kept["decodes"] != decodes:
@@ -603,7 +604,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     def apiece(decodes: float, prompts: float) -> float:
         # Of a group's own the stages have their part, and one of them the whole of what is less than a prompt.
-        own = max(prompts / terms["stages"], min(prompts, 1.0))
+        own = max(prompts / terms.stages, min(prompts, 1.0))
         return beside(decodes, groups * prompts, own, prompts) if groups > 1 else mixed(decodes, prompts)
 
     def empty(decodes: float) -> float:
@@ -612,14 +613,14 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     own = (empty(64.0) - empty(1.0)) / 63
     t_w = empty(1.0) - own
-    return {
-        "t_w": t_w,
-        "ttft_1": mixed(0.0, 1.0) - t_w,
-        "cache_read": factor * kv_read(terms, context),
-        "own": own,
-        "front": 0.0,
-        "load": load,
-        "mixed": mixed,
-        "apiece": apiece,
-        "prefill": mixed,
-    }
+    return StepCosts(
+        t_w=t_w,
+        ttft_1=mixed(0.0, 1.0) - t_w,
+        cache_read=factor * kv_read(terms, context),
+        own=own,
+        front=0.0,
+        load=load,
+        mixed=mixed,
+        apiece=apiece,
+        prefill=mixed,
+    )

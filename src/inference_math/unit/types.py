@@ -7,7 +7,9 @@ annotations, so these types cost the page nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from inference_math.evidence.records import Record
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -24,7 +26,7 @@ Part: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[float, float], float]
 
 
-class CacheShape(TypedDict):
+class CacheShape(Record):
     """What the layers of one kind keep of a token and do with it, all layers together; see `catalogue.layers.Cache`."""
 
     values: float
@@ -38,12 +40,12 @@ class CacheShape(TypedDict):
     evicts: bool
     aligned: bool
     choices: float  # layers whose index, with these keys, chooses what a token sees; 0: keys of no index
-    bytes: NotRequired[float]  # of a token, once: in a unit, whose KV cache has a precision
-    slower: NotRequired[float]  # what a prompt's FLOP takes over one of attention: in a unit, which has kernels
-    choosing: NotRequired[float]  # seconds of a prompt's token that choices take, however many it looks at
+    bytes: float = 0.0  # of a token, once: in a unit, whose KV cache has a precision
+    slower: float = 0.0  # what a prompt's FLOP takes over one of attention: in a unit, which has kernels
+    choosing: float = 0.0  # seconds of a prompt's token that choices take, however many it looks at
 
 
-class Shape(TypedDict):
+class Shape(Record):
     """A model on some GPUs; see `unit.shape_of`. Parameters and values are counts; groups of matrices as in `Layer`."""
 
     n_layers: float
@@ -63,7 +65,7 @@ class Shape(TypedDict):
     sum_bytes: float  # that all-reduces add up for a token
 
 
-class Rates(TypedDict):
+class Rates(Record):
     """A GPU's datasheet; see `unit.rates_of`. Rates that it does not have are 0."""
 
     driver_bytes: float
@@ -75,7 +77,7 @@ class Rates(TypedDict):
     flops: dict[str, float]  # FLOP/s by these names
 
 
-class Kernel(TypedDict):
+class Kernel(Record):
     """What a kernel reaches: shares of the datasheet's bandwidth and compute, seconds that any call takes."""
 
     memory: float
@@ -84,7 +86,7 @@ class Kernel(TypedDict):
     rate: str  # whose share `compute` is
 
 
-class Index(TypedDict):
+class Index(Record):
     """What an index that chooses tokens takes in prompts; 1 and 0 where none was measured.
 
     Its FLOP over one of attention, both at the datasheet's rates, and seconds of a token's choice in a layer.
@@ -104,7 +106,7 @@ class AttentionKernel(Index):
     decode: float
 
 
-class Kernels(TypedDict):
+class Kernels(Record):
     """Measured kernels by engine, GPU and what they are for; `like` names the GPU whose kernels a GPU is taken to have.
 
     See `unit.kernels`.
@@ -117,7 +119,7 @@ class Kernels(TypedDict):
     links: dict[str, dict[str, dict[str, Kernel]]]
 
 
-class Operators(TypedDict):
+class Operators(Record):
     """What operators a model's layers have; see `unit.shapes.operators_of`."""
 
     name: str
@@ -129,7 +131,7 @@ class Operators(TypedDict):
     fine: dict[str, dict[str, str]]
 
 
-class Standpoint(TypedDict):
+class Standpoint(Record):
     """Where a unit stands: the level of each factor, the keys of its kernels; see `unit.mixing.standpoint_of`."""
 
     levels: dict[str, str]
@@ -144,7 +146,7 @@ class Standpoint(TypedDict):
     mixed: float
 
 
-class Levels(TypedDict):
+class Levels(Record):
     """What served points say; see `unit.mixing.composed`."""
 
     centre: dict[str, CoefficientValues]
@@ -155,7 +157,7 @@ class Levels(TypedDict):
     spread: CoefficientValues
 
 
-class Layout(TypedDict):
+class Layout(Record):
     """GPUs of a unit: `tp` share each matrix, `dp` groups of them the attention's requests, `pp` the layers.
 
     Experts are shared by all GPUs of a stage: whole ones where `ep` is above 1, else parts of each.
@@ -167,7 +169,7 @@ class Layout(TypedDict):
     pp: int
 
 
-class Group(TypedDict):
+class Group(Record):
     """Matrices of one precision: FLOPs of a token over the rate of the GPUs that share them, and that rate's name."""
 
     seconds: float
@@ -175,7 +177,7 @@ class Group(TypedDict):
     rate: str
 
 
-class UnitNumbers(TypedDict):
+class UnitNumbers(Record):
     """A unit: model, GPUs, precisions. Bytes of one copy; `flops` and bandwidths of the GPUs that share matrices."""
 
     layout: Layout
@@ -212,7 +214,7 @@ class UnitNumbers(TypedDict):
     synchronized_arrivals: bool  # whether users send together, as in a closed loop
 
 
-class CacheTerms(TypedDict):
+class CacheTerms(Record):
     """Seconds of one token in a cache: read by a decode, loaded by a prompt, seen by a prompt's token.
 
     `choosing` are seconds of a prompt's token, whatever it sees.
@@ -226,7 +228,7 @@ class CacheTerms(TypedDict):
     aligned: bool
 
 
-class Terms(TypedDict):
+class Terms(Record):
     """Seconds of one of each: a step's weights, a token, a cached token, a pair, a decode; and how tokens divide."""
 
     tokens: float  # that a decode brings into a step
@@ -253,7 +255,7 @@ class Terms(TypedDict):
     request: float
 
 
-class Spans(TypedDict):
+class Spans(Record):
     """Seconds that a step's lengths come to in its KV caches: of each decode, and of each prompt's load and pairs."""
 
     fresh: Numbers  # tokens of a prompt that are computed
@@ -262,7 +264,7 @@ class Spans(TypedDict):
     pairs: Numbers
 
 
-class FloorSpans(TypedDict):
+class FloorSpans(Record):
     """The same at least; what decodes multiply, and of both what others have read already."""
 
     fresh: Numbers
@@ -274,7 +276,7 @@ class FloorSpans(TypedDict):
     pairs: Numbers
 
 
-class FloorTerms(TypedDict):
+class FloorTerms(Record):
     """The same of what no engine on this hardware can do without."""
 
     weights: float
@@ -285,7 +287,7 @@ class FloorTerms(TypedDict):
     head: float
 
 
-class Pools(TypedDict):
+class Pools(Record):
     """Units of a prefill and of a decode pool, each with its own layout; see `asked.of_architecture`.
 
     `moves` of each: see `Asked`. `units` are those of both pools, each as large as one of the decode pool.
@@ -298,7 +300,7 @@ class Pools(TypedDict):
     decode_moves: CoefficientValues
 
 
-class Asked(TypedDict):
+class Asked(Record):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
     unit: UnitNumbers
@@ -325,7 +327,7 @@ class Asked(TypedDict):
     sessions: float  # whose stored part a unit keeps; 0: not known
 
 
-class Target(TypedDict):
+class Target(Record):
     """What of a question settings are searched for: its constants, computed once; see `asked.target_of`."""
 
     n_in: float
@@ -347,7 +349,7 @@ class Target(TypedDict):
     mixes: bool  # whether chunks are computed beside decodes
 
 
-class StepCosts(TypedDict):
+class StepCosts(Record):
     """The talks' numbers of a workload, and the step that they come from; see `steps.costs` and `answers.under`."""
 
     t_w: float
@@ -361,7 +363,7 @@ class StepCosts(TypedDict):
     prefill: Step  # of a unit that only prefills, whose layout may be its own
 
 
-class Row(TypedDict, total=False):
+class Row(Record):
     """What an architecture does with its settings; see `load.loaded`. Rate 0, NaN where it cannot."""
 
     rate: float
@@ -384,7 +386,7 @@ DrawnCoefficients: TypeAlias = tuple[CoefficientValues, list[float]]
 Scope: TypeAlias = dict[str, Any]
 
 
-class ErrorRow(TypedDict):
+class ErrorRow(Record):
     """How far predictions were off on some served points; a row of `served_error`."""
 
     model: str
@@ -403,7 +405,7 @@ class ErrorRow(TypedDict):
     lacked: float  # standard deviation of the logarithm that nine in ten inside would have needed besides
 
 
-class ComparisonError(TypedDict):
+class ComparisonError(Record):
     """How far predicted gains of a kind were off, and what the pairs were of; a row of `comparison_error`."""
 
     bias: float
@@ -416,7 +418,7 @@ class ComparisonError(TypedDict):
     generations: list[str]
 
 
-class Stand(TypedDict):
+class Stand(Record):
     """What of a unit says which rows of `served_error` are its own; see `unit.scope.own_rows`."""
 
     model: str

@@ -196,10 +196,10 @@ class Unit:
         }
         _refuse_layout(of, on, precision, layout)
         under = as_one_of("engine", engine, engines())
-        if on.maker not in engine_record(under)["makers"]:
-            able = ", ".join(name for name, record in engines().items() if on.maker in record["makers"])
+        if on.maker not in engine_record(under).makers:
+            able = ", ".join(name for name, record in engines().items() if on.maker in record.makers)
             raise ValueError(f"engine must be one of {able} on {on.name}, a GPU of {on.maker}, not {under!r}")
-        usual = usual_kv(of.stored_kv, operators_of(of)["heads"], on.generation, engine_record(under))
+        usual = usual_kv(of.stored_kv, operators_of(of).heads, on.generation, engine_record(under))
         cache = usual if kv is None else as_kv_precision("kv", kv)
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
@@ -213,7 +213,7 @@ class Unit:
         if expert_imbalance is not None:
             if not of.is_mixture:
                 raise ValueError(f"expert_imbalance must be left out for {of.name}, which has no routed experts")
-            most = most_uneven(shape_of(of, layout["tp"])["idle"])
+            most = most_uneven(shape_of(of, layout["tp"]).idle)
             found = found.counted(as_number("expert_imbalance", expert_imbalance, Interval(0, most)))
         unit = cls(
             model=of,
@@ -265,7 +265,7 @@ class Unit:
     @property
     def usual_kv(self) -> str:
         """The precision of the KV cache that the engine takes where nobody tells it."""
-        heads, record = operators_of(self.model)["heads"], engine_record(self.engine)
+        heads, record = operators_of(self.model).heads, engine_record(self.engine)
         return usual_kv(self.model.stored_kv, heads, self.gpu.generation, record)
 
     @property
@@ -360,20 +360,21 @@ class Unit:
     @cached_property
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
-        layout: Layout = {"tp": self.tp, "ep": self.ep, "dp": self.dp, "pp": self.pp}
+        layout: Layout = Layout(tp=self.tp, ep=self.ep, dp=self.dp, pp=self.pp)
         shape = shape_of(self.model, self.tp)
         rates = kept_by(engine_record(self.engine), rates_of(self.gpu), self.gpus)
-        attention = operators_of(self.model)["heads"] + ", " + self.kv
+        attention = operators_of(self.model).heads + ", " + self.kv
         index = index_of(kernels(), alike(self.engine), like(self.gpu), attention)
         share = self.usual_share() if self.memory is None else self.memory
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
         drafted = drafting(found, self.drafts, self.accepted)
-        return {**drafted, "synchronized_arrivals": self.synchronized_arrivals}
+        drafted.synchronized_arrivals = self.synchronized_arrivals
+        return drafted
 
     @property
     def share(self) -> float:
         """Share of the GPUs' memory for weights and KV caches: the one that was named, else what the engine takes."""
-        return self.numbers["memory"]
+        return self.numbers.memory
 
     def usual_share(self, tokens: float | None = None, graph: float = 0.0) -> float:
         """Return the share of the GPUs' memory that the engine takes for weights and KV caches by itself.
@@ -388,8 +389,8 @@ class Unit:
         >>> [unit.usual_share(tokens) for tokens in (None, 2048)]
         [0.834, 0.874]
         """
-        there, full = rates_of(self.gpu)["driver_bytes"], replace(self, memory=1.0).numbers
-        taken = usual_limits(self.engine, self.gpu)["tokens"] if tokens is None else tokens
+        there, full = rates_of(self.gpu).driver_bytes, replace(self, memory=1.0).numbers
+        taken = usual_limits(self.engine, self.gpu).tokens if tokens is None else tokens
         return usual_share(engine_record(self.engine), there, full, taken, graph, self.drafts)
 
     @cached_property
@@ -442,7 +443,7 @@ class Unit:
     @property
     def tokens_a_step(self) -> float:
         """Tokens that a step gives a request: one, and its accepted drafts."""
-        return self.numbers["gives"]
+        return self.numbers.gives
 
     def places(self, work: Workload) -> int:
         """Return the requests whose KV caches fit at once, as the engine holds them [C15].
@@ -466,10 +467,10 @@ class Unit:
     @property
     def stand(self) -> Stand:
         """What says which scored points are its own; see `unit.scope.lacking`."""
-        return {
-            "model": self.model.name, "gpu": self.gpu.name, "generation": self.gpu.generation, "maker": self.gpu.maker,
-            "engine": alike(self.engine), "weights": self.weights,
-        }  # fmt: skip
+        return Stand(
+            model=self.model.name, gpu=self.gpu.name, generation=self.gpu.generation, maker=self.gpu.maker,
+            engine=alike(self.engine), weights=self.weights,
+        )  # fmt: skip
 
     @property
     def lacking(self) -> float:
@@ -612,7 +613,7 @@ def _refuse_small(unit: Unit) -> None:
     """Raise ValueError for GPUs too few for the weights."""
     model, gpu, weights, tp, dp, pp = unit.model, unit.gpu, unit.weights, unit.tp, unit.dp, unit.pp
     memory = unit.share
-    each = memory * (gpu.driver_bytes or gpu.hbm_bytes) - unit.numbers["workspace"]
+    each = memory * (gpu.driver_bytes or gpu.hbm_bytes) - unit.numbers.workspace
     copied = (dp - 1) * (model.weight_bytes(weights) - model.routed_bytes(weights))
     needed, room = model.loaded_bytes(weights) + copied, unit.gpus * each
     if each <= 0 and unit.memory is None:
@@ -621,7 +622,7 @@ def _refuse_small(unit: Unit) -> None:
             "weights, but keeps all for the largest CUDA graph of its groups"
         )
     if each <= 0:
-        own = unit.numbers["workspace"]
+        own = unit.numbers.workspace
         raise ValueError(
             f"memory must be more than {digits(own / (gpu.driver_bytes or gpu.hbm_bytes))} on {gpu.name}, not "
             f"{memory:g}: {unit.engine} itself takes {digits(own / 1e9)} GB"

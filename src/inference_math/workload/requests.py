@@ -6,7 +6,7 @@ A `Workload` has given means; a `Trace` repeats recorded requests. Both draw req
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypedDict, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,13 @@ from inference_math.evidence.checks import (
     as_one_of,
     as_whole,
 )
+from inference_math.evidence.records import Record
 from inference_math.workload.lengths import geometric_cv
 
 __all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Work", "Workload"]
 
 
-class Work(TypedDict):
+class Work(Record):
     """A workload's means; `cv` of the output lengths; `longest`, the tokens of its longest request, 0: not known."""
 
     n_in: float
@@ -123,8 +124,7 @@ class Workload:
     @property
     def plain(self) -> Work:
         """The means as plain numbers."""
-        names = ("n_in", "n_out", "alpha", "cv", "longest", "pairing")
-        return cast("Work", {name: float(getattr(self, name)) for name in names})
+        return Work(**{name: float(getattr(self, name)) for name in Work.__struct_fields__})
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""

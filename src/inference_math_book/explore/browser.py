@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from msgspec import NODEFAULT
 
 from inference_math import catalogue, evidence
 from inference_math.catalogue import Model
@@ -20,6 +21,7 @@ from inference_math.catalogue.engines import engines, usual_limits
 from inference_math.catalogue.links import USUAL, joined, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
+from inference_math.evidence.records import Record, plain
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.choice import LOOKED
@@ -90,6 +92,7 @@ _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 var atan = Math.atan, cos = Math.cos, sin = Math.sin, tan = Math.tan, pi = Math.PI;
 var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
+function copy(x) { return Object.assign({}, x); }
 function keys_of(x) { return typeof x === "object" && !Array.isArray(x) ? Object.keys(x) : x; }
 function deque() { var queue = []; queue.popleft = queue.shift; queue.appendleft = queue.unshift; return queue; }
 function before(a, b) { return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]); }
@@ -242,15 +245,15 @@ def _shortened(program: str) -> str:
 def _usual(engine: str, gpu: str) -> list[int]:
     """Return the tokens of a step and the requests at once that an engine takes on a GPU, for `bench_limits`."""
     found = usual_limits(engine, catalogue.gpu(gpu))
-    return [found["tokens"], found["seqs"]]
+    return [found.tokens, found.seqs]
 
 
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
-    return {
+    told = {
         "packed": _models(),
         "gpus": {
-            name: rates_of(gpu)
+            name: plain(rates_of(gpu))
             | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0, "joined": joined(gpu)}
             for name, gpu in catalogue.GPUS.items()
         },
@@ -298,6 +301,7 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
+    return {name: plain(value) for name, value in told.items()}
 
 
 def sentences() -> dict[str, str]:
@@ -314,7 +318,7 @@ def _short(value: float) -> float:
 def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
     """Return a model as a row for `unpacked`; which precision its groups have is a place in `fines`, which may grow."""
     by_tp = {tp: shape_of(model, tp) for tp in SHARED_BY if model.n_heads % tp == 0}
-    shape: dict[str, Any] = dict(by_tp[1])
+    shape: dict[str, Any] = plain(by_tp[1])
     operators = operators_of(model)
     if shape["fine"] not in fines:
         fines.append(shape["fine"])
@@ -323,14 +327,14 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
         for cache, values in zip(model.caches, shape["caches"], strict=True)
     ]
     told = [
-        operators["heads"],
-        operators["products"],
-        operators["mixed"],
+        operators.heads,
+        operators.products,
+        operators.mixed,
         fines.index(shape["fine"]),
-        _short(operators["blocks"] == BLOCKS),
+        _short(operators.blocks == BLOCKS),
         _short(model.stored_kv == "fp8"),
     ]
-    moved = [by_tp[tp]["layer_bytes"] if tp in by_tp else 0 for tp in SHARED_BY]
+    moved = [by_tp[tp].layer_bytes if tp in by_tp else 0 for tp in SHARED_BY]
     sizes = [shape[name] for name in OF_A_SHAPE]
     params = [shape["params"][name] for name in OF_A_TOKEN]
     return [kind_of(model), model.stored, model.context, told, sizes, params, moved, rows]
@@ -352,7 +356,7 @@ def _models() -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     """Return how far off predictions are known to be, as lists, without what models and GPUs tell."""
-    rows: list[dict[str, Any]] = [dict(row) for row in known_errors()]
+    rows: list[dict[str, Any]] = plain(known_errors())
     names = [name for name in rows[0] if name not in ("kind", "maker", "generation")]
     return {"names": names, "rows": [[row[name] for name in names] for row in rows]}
 
@@ -366,14 +370,14 @@ def _normals() -> dict[str, Any]:
 
 def _kernels() -> dict[str, Any]:
     """Return measured kernels, each as a list in the order of its names; the page makes them `Kernels`."""
-    known: dict[str, Any] = dict(kernels())
+    known: dict[str, Any] = plain(kernels())
     parts = {name: part for name, part in known.items() if name != "like"}
 
     def listed(part: Any) -> Any:
         if "launch" not in part:
             return {name: listed(inner) for name, inner in part.items()}
         row = [part[name] for name in _KERNEL if name in part]
-        row = row[:5] if row[5:] == list(steps.NO_INDEX.values()) else row
+        row = row[:5] if row[5:] == [steps.NO_INDEX.slower, steps.NO_INDEX.choosing] else row
         return row[:4] if row[4:] == [row[1]] else row  # decodes' share is left out where it is the prompts'
 
     return {"like": known["like"], "names": _KERNEL, "no_index": steps.NO_INDEX, "parts": listed(parts)}
@@ -402,8 +406,35 @@ def _formulas() -> set[str]:
     return {name for module in _MODULES for name in vars(module) if name in laws.CATALOGUE}
 
 
+def _records() -> dict[str, dict[str, Any]]:
+    """Return the defaults of each record, by the record's name."""
+    found: dict[str, dict[str, Any]] = {}
+    todo = [Record]
+    while todo:
+        record = todo.pop()
+        todo += record.__subclasses__()
+        told = zip(reversed(record.__struct_fields__), reversed(record.__struct_defaults__), strict=False)
+        found[record.__name__] = {name: _default(value) for name, value in told if value is not NODEFAULT}
+    return found
+
+
+def _default(value: Any) -> Any:
+    return value.factory() if hasattr(value, "factory") else value
+
+
 class _Strip(ast.NodeTransformer):
-    """Take from Python what JavaScript has no use for: annotations and docstrings."""
+    """Take from Python what JavaScript has no use for: annotations, docstrings, and the names of records."""
+
+    records = _records()
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and node.func.id in self.records):
+            return node
+        given = {str(keyword.arg): keyword.value for keyword in node.keywords}
+        left = {name: value for name, value in self.records[node.func.id].items() if name not in given}
+        values = given | {name: ast.parse(repr(value), mode="eval").body for name, value in left.items()}
+        return ast.copy_location(ast.Dict([ast.Constant(name) for name in values], [*values.values()]), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:

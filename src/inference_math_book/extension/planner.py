@@ -201,7 +201,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
         Select("dp", "Groups that share the attention (DP)", sizes, "1"),
         Select("experts", "Routed experts", experts, "split"),
         Select("pp", "Pipeline stages (PP)", sizes, "1"),
-        Select("engine", "Engine", {name: one["title"] for name, one in engines().items()}, UNIT.engine),
+        Select("engine", "Engine", {name: one.title for name, one in engines().items()}, UNIT.engine),
         Select("kv", "KV cache", kv, UNIT.kv),
         Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
         Select("prefill", "Prefill units laid out apart", {"": "as all others", **apart}, ""),

@@ -29,8 +29,8 @@ def chosen_weights(ax: Axes, units: Mapping[str, Unit]) -> pd.DataFrame:
     tables = []
     for (name, unit), colour in zip(units.items(), COLOURS, strict=False):
         numbers = unit.numbers
-        all_bytes = numbers["step_bytes"] + numbers["routed_bytes"]
-        read = (all_bytes - unread(unit.terms, tokens) * numbers["routed_bytes"]) / all_bytes
+        all_bytes = numbers.step_bytes + numbers.routed_bytes
+        read = (all_bytes - unread(unit.terms, tokens) * numbers.routed_bytes) / all_bytes
         ax.semilogx(tokens, 100 * read, color=colour, label=name)
         tables.append(pd.DataFrame({"model": name, "tokens": tokens, "share": read}))
     ax.set(xlabel="tokens in a step", ylabel="weights that the step reads (%)", ylim=(0, 104))

@@ -151,7 +151,7 @@ def by_users(axes: Sequence[Axes], table: pd.DataFrame) -> pd.DataFrame:
         for colour, (engine, record) in zip(COLOURS, engines().items(), strict=False):
             part = rows[rows["engine"] == engine]
             if len(part):
-                ax.plot(part["users"], part[name], "o", color=colour, markersize=3.5, alpha=0.6, label=record["title"])
+                ax.plot(part["users"], part[name], "o", color=colour, markersize=3.5, alpha=0.6, label=record.title)
         for height in (0.8, 1.0, 1.25):
             ax.axhline(height, color="black", linestyle="-" if height == 1 else ":", linewidth=1)
         ax.set(xlabel="users", title=title, xscale="log", yscale="log", ylim=(0.04, 5))

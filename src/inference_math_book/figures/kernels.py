@@ -88,9 +88,9 @@ def blocks() -> pd.DataFrame:
     table = _told(columns)
     known = kernels()
     parts = [
-        1e6 * (PROJECTIONS * known["products"][engine][gpu]["bf16"]["launch"] + told["MLA, bf16"]["launch"])
+        1e6 * (PROJECTIONS * known.products[engine][gpu]["bf16"].launch + told["MLA, bf16"].launch)
         for gpu, engine in zip(table["gpu"], table["engine"], strict=True)
-        for told in [known["attention"][engine][gpu]]
+        for told in [known.attention[engine][gpu]]
     ]
     table.insert(3, "its parts (µs)", parts)
     return table

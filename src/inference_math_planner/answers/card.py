@@ -19,10 +19,10 @@ from inference_math.unit.asked import of_architecture, prefill_unit, target_of
 from inference_math.unit.scope import FEW_HELD
 from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
 from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
-from inference_math_planner.answers.types import About, Card, CardRow, Sized
+from inference_math_planner.answers.types import About, Card, CardMeter, CardRow, Sized
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
 
@@ -37,9 +37,9 @@ def confidence(choice: Solution, name: str, doubted: bool) -> str:
     to matter. Sure is the best nine times in ten, unless the draws are `doubted`: of a set-up that was never
     calibrated, or of whose nearest points the intervals missed a quarter.
     """
-    if choice["tie"] or choice["lead"] < MATTERS:
+    if choice.tie or choice.lead < MATTERS:
         return "open"
-    return "sure" if word_of(choice["best_in"][name]) == "sure" and not doubted else "likely"
+    return "sure" if word_of(choice.best_in[name]) == "sure" and not doubted else "likely"
 
 
 def few_held(seen: Part) -> bool:
@@ -49,45 +49,45 @@ def few_held(seen: Part) -> bool:
 
 def card_of(asked: Asked, options: list[Sized], choice: Solution, about: About) -> Card:
     """Return the card of a choice among `options`, the chosen one first: fleets, or units at full load."""
-    best, goal = options[0], about["goal"]
+    best, goal = options[0], about.goal
     seen = evidence(about)
-    doubts: list[Part] = [{"key": "card.never"}] if about["never"] else []
+    doubts: list[Part] = [{"key": "card.never"}] if about.never else []
     if len(doubts) == 0 and few_held(seen[0]):
         doubts.append({"key": "card.few_held"})
-    word = confidence(choice, best["name"], len(doubts) > 0)
-    said = why(choice, best["name"], word, goal)
+    word = confidence(choice, best.name, len(doubts) > 0)
+    said = why(choice, best.name, word, goal)
     if word == "likely":
         said.extend(doubts)
-    order = choice["order"]
-    second = order[1] if order[0] == best["name"] else order[0]
-    if best["name"] == "disaggregated" or second == "disaggregated":
-        right, count, alone = about["verdicts"][word]
+    order = choice.order
+    second = order[1] if order[0] == best.name else order[0]
+    if best.name == "disaggregated" or second == "disaggregated":
+        right, count, alone = about.verdicts[word]
         said.append({"key": "card.scored", "right": right, "count": count, "alone": alone})
-        said.append(crowded_alike(users_on_a_gpu(asked, best, about), about["crowds"]))
-    rows: list[CardRow] = [{"name": one["name"], "value": counted(one, goal)} for one in options]
-    others: list[Part] = [told(row["name"], row["value"], goal) for row in rows[1:]]
-    tail = about["tail"]
+        said.append(crowded_alike(users_on_a_gpu(asked, best, about), about.crowds))
+    rows: list[CardRow] = [CardRow(name=one.name, value=counted(one, goal)) for one in options]
+    others: list[Part] = [told(row.name, row.value, goal) for row in rows[1:]]
+    tail = about.tail
     of: Part = {"key": "card.tail", "percent": 100 * tail} if tail > 0 else {"key": "card.mean"}
-    return {
-        "name": best["name"], "goal": goal, "value": rows[0]["value"], "ranged": ranged(rows[0]["value"], about),
-        "headline": headline(best, about), "noun": {"key": "noun." + goal, "gpu": short_name(about["gpu"])},
-        "axis": {"key": "axis." + goal, "rate": about["traffic"], "gpus": about["have"]},
-        "what": what(best, asked, about), "others": others, "rows": rows,
-        "meters": [
-            {"name": "TTFT", "of": of, "value": best["ttft"], "limit": asked["ttft"]},
-            {"name": "TPOT", "of": of, "value": best["tpot"], "limit": asked["tpot"]},
+    return Card(
+        name=best.name, goal=goal, value=rows[0].value, ranged=ranged(rows[0].value, about),
+        headline=headline(best, about), noun={"key": "noun." + goal, "gpu": short_name(about.gpu)},
+        axis={"key": "axis." + goal, "rate": about.traffic, "gpus": about.have},
+        what=what(best, asked, about), others=others, rows=rows,
+        meters=[
+            CardMeter(name="TTFT", of=of, value=best.ttft, limit=asked.ttft),
+            CardMeter(name="TPOT", of=of, value=best.tpot, limit=asked.tpot),
         ],
-        "sure": word, "why": said, "evidence": seen,
-        "cost": priced(asked, best, about), "start": steps_of(best),
-        "next": {"key": "next." + word, "name": best["name"], "second": second},
-    }  # fmt: skip
+        sure=word, why=said, evidence=seen,
+        cost=priced(asked, best, about), start=steps_of(best),
+        next={"key": "next." + word, "name": best.name, "second": second},
+    )  # fmt: skip
 
 
 def users_on_a_gpu(asked: Asked, best: Sized, about: About) -> float:
     """Return the requests under way on each GPU of what is chosen, in the middle of the draws: by Little's law."""
-    gpus = best["gpus"][0] if about["goal"] != "unit" else about["gpus"]
-    seconds = best["ttft"][0] + best["tpot"][0] * (asked["work"]["n_out"] - 1)
-    return best["rate"][0] * seconds / gpus
+    gpus = best.gpus[0] if about.goal != "unit" else about.gpus
+    seconds = best.ttft[0] + best.tpot[0] * (asked.work.n_out - 1)
+    return best.rate[0] * seconds / gpus
 
 
 def crowded_alike(users: float, crowds: list[list[float]]) -> Part:
@@ -102,13 +102,13 @@ def crowded_alike(users: float, crowds: list[list[float]]) -> Part:
 def unit_card(asked: Asked, solved: Solution, about: About) -> Card:
     """Return the card of one unit at full load, of pools the mean of all units."""
     options: list[Sized] = []
-    for name in solved["order"]:
-        row, own = middle_row(solved, name), solved["settings"][name]
+    for name in solved.order:
+        row, own = middle_row(solved, name), solved.settings[name]
         if row["rate"][0] > 0:
             of = of_architecture(asked, name)
             size = sized_as(of, name, used_units(target_of(of), own) if name == "disaggregated" else 1, own)
-            size["kept"] = solved["kept"][name]
-            size["rate"], size["ttft"], size["tpot"] = row["rate"], row["ttft"], row["tpot"]
+            size.kept = solved.kept[name]
+            size.rate, size.ttft, size.tpot = row["rate"], row["ttft"], row["tpot"]
             options.append(size)
     return card_of(asked, options, solved, about)
 
@@ -116,31 +116,31 @@ def unit_card(asked: Asked, solved: Solution, about: About) -> Card:
 def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
     """Return one replica's settings as a size, without what it serves."""
     chunked = name == "chunked"
-    return {
-        "name": name, "replicas": 1, "units": units, "gpus": [], "rate": [], "ttft": [], "tpot": [],
-        "prefill": row["prefill_units"] if name == "disaggregated" else 0.0,
-        "decode": row["decode_units"] if name == "disaggregated" else 0.0,
-        "chunk": asked["unit"]["layout"]["dp"] * paged(asked, row) if chunked else 0.0,
-        "decodes": ceil(row["batch"]) if chunked else 0.0, "kept": 0.0,
-    }  # fmt: skip
+    return Sized(
+        name=name, replicas=1, units=units, gpus=[], rate=[], ttft=[], tpot=[],
+        prefill=row.prefill_units if name == "disaggregated" else 0.0,
+        decode=row.decode_units if name == "disaggregated" else 0.0,
+        chunk=asked.unit.layout.dp * paged(asked, row) if chunked else 0.0,
+        decodes=ceil(row.batch) if chunked else 0.0, kept=0.0,
+    )  # fmt: skip
 
 
-def fleet_sized(asked: Asked, one: Mapping[str, Any], row: Row) -> Sized:
+def fleet_sized(asked: Asked, one: Any, row: Row) -> Sized:
     """Return a fleet, a `fleets.types.Standing`, as a size; `asked` and `row` are those of its replicas."""
-    size = sized_as(asked, one["name"], one["units"], row)
-    size["replicas"], size["gpus"], size["rate"] = one["replicas"], one["gpus_all"], one["rate"]
-    size["ttft"], size["tpot"], size["kept"] = one["ttft"], one["tpot"], one["kept"]
+    size = sized_as(asked, one.name, one.units, row)
+    size.replicas, size.gpus, size.rate = one.replicas, one.gpus_all, one.rate
+    size.ttft, size.tpot, size.kept = one.ttft, one.tpot, one.kept
     return size
 
 
 def ranged(ends: list[float], about: About) -> bool:
     """Tell whether a number is given as its ends: those of a set-up that was never calibrated, where they differ."""
-    return about["never"] and ends[1] < ends[2]
+    return about.never and ends[1] < ends[2]
 
 
 def counted(one: Sized, goal: str) -> list[float]:
     """Return what a card counts of an option, with both ends: GPUs, or requests/s."""
-    return one["gpus"] if goal == "gpus" else one["rate"]
+    return one.gpus if goal == "gpus" else one.rate
 
 
 def short_name(gpu: str) -> str:
@@ -150,21 +150,21 @@ def short_name(gpu: str) -> str:
 
 def headline(best: Sized, about: About) -> Part:
     """Return the number as a sentence; of a set-up that was never calibrated its ends."""
-    goal, ends = about["goal"], counted(best, about["goal"])
+    goal, ends = about.goal, counted(best, about.goal)
     key = "headline." + goal
     if ranged(ends, about):
         key = key + "_range" if isfinite(ends[2]) else key + "_more"
-    used = best["gpus"][0] if goal == "rate" else 0.0
-    of: list[Part] = [{"key": "card.of", "have": about["have"]}] if used < about["have"] else []
+    used = best.gpus[0] if goal == "rate" else 0.0
+    of: list[Part] = [{"key": "card.of", "have": about.have}] if used < about.have else []
     return {
-        "key": key, "count": ends[0], "low": ends[1], "high": ends[2], "rate": about["traffic"], "used": used,
-        "of": of, "gpu": short_name(about["gpu"]), "name": best["name"], "gpus": about["gpus"],
+        "key": key, "count": ends[0], "low": ends[1], "high": ends[2], "rate": about.traffic, "used": used,
+        "of": of, "gpu": short_name(about.gpu), "name": best.name, "gpus": about.gpus,
     }  # fmt: skip
 
 
 def shares_of(layout: Layout) -> list[Part]:
     """Return how the GPUs of a unit share a model, in parts of a sentence."""
-    sizes = {"tp": layout["tp"], "dp": layout["dp"], "ep": layout["ep"], "pp": layout["pp"]}
+    sizes = {"tp": layout.tp, "dp": layout.dp, "ep": layout.ep, "pp": layout.pp}
     shares: list[Part] = []
     for name in ["tp", "dp", "ep", "pp"]:
         if name == "tp" or sizes[name] > 1:
@@ -175,8 +175,8 @@ def shares_of(layout: Layout) -> list[Part]:
 def laid_out(asked: Asked, name: str) -> Part:
     """Return the layout of an architecture's units, of pools that of a prefill unit, too, where it is another."""
     own = of_architecture(asked, name)
-    unit = own["unit"]["layout"]
-    return both_layouts(unit, prefill_unit(own)["layout"] if name == "disaggregated" else unit)
+    unit = own.unit.layout
+    return both_layouts(unit, prefill_unit(own).layout if name == "disaggregated" else unit)
 
 
 def both_layouts(layout: Layout, prefill: Layout) -> Part:
@@ -189,8 +189,8 @@ def both_layouts(layout: Layout, prefill: Layout) -> Part:
 
 def same_layout(one: Layout, other: Layout) -> bool:
     """Tell whether two units share a model alike among their GPUs."""
-    alike = one["tp"] == other["tp"] and one["dp"] == other["dp"]
-    return alike and one["ep"] == other["ep"] and one["pp"] == other["pp"]
+    alike = one.tp == other.tp and one.dp == other.dp
+    return alike and one.ep == other.ep and one.pp == other.pp
 
 
 def what(best: Sized, asked: Asked, about: About) -> Part:
@@ -198,21 +198,21 @@ def what(best: Sized, asked: Asked, about: About) -> Part:
 
     And which number of a range it is for.
     """
-    units: Part = {"key": "card.units", "units": best["units"]}
-    of_its, own = of_architecture(asked, best["name"]), []
-    unit, first = of_its["unit"], prefill_unit(of_its)
-    if best["prefill"] > 0:
-        units = {"key": "card.pools", "prefill": best["prefill"], "decode": best["decode"]}
-        if not same_layout(first["layout"], unit["layout"]):
-            own = [{"key": "card.own_layout", "gpus": first["gpus"], "shares": shares_of(first["layout"])}]
-    of: Part = {"key": "card.replicas", "replicas": best["replicas"], "units": units}
-    ends, goal = counted(best, about["goal"]), about["goal"]
-    planned: Part = {"key": "planned." + goal, "count": ends[0], "priced": about["price"] > 0}
+    units: Part = {"key": "card.units", "units": best.units}
+    of_its, own = of_architecture(asked, best.name), []
+    unit, first = of_its.unit, prefill_unit(of_its)
+    if best.prefill > 0:
+        units = {"key": "card.pools", "prefill": best.prefill, "decode": best.decode}
+        if not same_layout(first.layout, unit.layout):
+            own = [{"key": "card.own_layout", "gpus": first.gpus, "shares": shares_of(first.layout)}]
+    of: Part = {"key": "card.replicas", "replicas": best.replicas, "units": units}
+    ends, goal = counted(best, about.goal), about.goal
+    planned: Part = {"key": "planned." + goal, "count": ends[0], "priced": about.price > 0}
     return {
-        "key": "card.what", "of": of if best["replicas"] > 1 else units, "gpus": unit["gpus"],
-        "weights": about["weights"].upper(), "shares": shares_of(unit["layout"]), "own": own,
+        "key": "card.what", "of": of if best.replicas > 1 else units, "gpus": unit.gpus,
+        "weights": about.weights.upper(), "shares": shares_of(unit.layout), "own": own,
         "planned": [planned] if ranged(ends, about) else [],
-        "kept": [{"key": "kept." + goal, "kept": hundredths(best["kept"])}],
+        "kept": [{"key": "kept." + goal, "kept": hundredths(best.kept)}],
     }  # fmt: skip
 
 
@@ -225,8 +225,8 @@ def told(name: str, ends: list[float], goal: str) -> Part:
 
 def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     """Return how often the choice wins over the draws, what it costs to choose without knowing, and if none does."""
-    best_in = choice["best_in"]
-    others = [one for one in choice["order"] if one != name]
+    best_in = choice.best_in
+    others = [one for one in choice.order if one != name]
     others.sort(key=lambda one: -best_in[one])
     second, third = others[0], others[1]
     said: Part = {
@@ -236,7 +236,7 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     if word != "open":
         said["key"] = "card.wins"
     elif best_in[name] >= CAREFUL:
-        said["key"] = "card.close" if choice["lead"] < MATTERS else "card.unresolved"
+        said["key"] = "card.close" if choice.lead < MATTERS else "card.unresolved"
     elif best_in[name] >= THIRD and best_in[second] >= THIRD and best_in[third] >= THIRD:
         said["key"] = "card.thirds"
     elif best_in[name] >= HALF and best_in[second] >= HALF:
@@ -244,11 +244,11 @@ def why(choice: Solution, name: str, word: str, goal: str) -> list[Part]:
     elif best_in[second] > best_in[name]:
         said["key"] = "undecided." + goal
     found: list[Part] = [said]
-    lost = regret(choice["rates"], name)
+    lost = regret(choice.rates, name)
     if lost >= VISIBLE:
         found.append({"key": "card.regret", "lost": lost})
-    if choice["none_in"] >= VISIBLE:
-        found.append({"key": "card.none_in", "none": hundredths(choice["none_in"])})
+    if choice.none_in >= VISIBLE:
+        found.append({"key": "card.none_in", "none": hundredths(choice.none_in)})
     return found
 
 
@@ -258,38 +258,38 @@ def evidence(about: About) -> list[Part]:
     Sources that have this very model come first; of those points that set no coefficient, or were left out of the fit,
     come before what others published. The first says how near they are to what is asked, and what the worst were.
     """
-    if about["own"]:
+    if about.own:
         return [{"key": "card.own"}]
     here: list[ErrorRow] = []
-    for row in about["rows"]:
-        same = row["gpu"] == about["gpu"] and row["kind"] == about["kind"] and row["engine"] == about["engine"]
-        if same and row["drafts"] == "none":  # what does not say whether tokens were drafted tells nothing
+    for row in about.rows:
+        same = row.gpu == about.gpu and row.kind == about.kind and row.engine == about.engine
+        if same and row.drafts == "none":  # what does not say whether tokens were drafted tells nothing
             here.append(row)
     found: list[Part] = []
-    sources = [SET_ASIDE if has(here, SET_ASIDE, about["model"]) else LEFT_OUT]
-    if not has(here, LEFT_OUT, about["model"]) and len([row for row in here if row["source"] == SET_ASIDE]) > 0:
+    sources = [SET_ASIDE if has(here, SET_ASIDE, about.model) else LEFT_OUT]
+    if not has(here, LEFT_OUT, about.model) and len([row for row in here if row.source == SET_ASIDE]) > 0:
         sources = [SET_ASIDE]
     for row in here:
-        if row["source"] not in sources and row["source"] not in [SET_ASIDE, LEFT_OUT]:
-            sources.append(row["source"])
+        if row.source not in sources and row.source not in [SET_ASIDE, LEFT_OUT]:
+            sources.append(row.source)
     for known in [True, False]:
         for source in sources:
-            own = [row for row in here if row["source"] == source]
-            same = len([row for row in own if row["model"] == about["model"]]) > 0
+            own = [row for row in here if row.source == source]
+            same = len([row for row in own if row.model == about.model]) > 0
             if len(own) > 0 and same == known:
-                found.append(off_on(nearest_of(about["model"], about["gpu"], about["weights"], own), about["scaled"]))
+                found.append(off_on(nearest_of(about.model, about.gpu, about.weights, own), about.scaled))
     if len(found) == 0:
-        return [{"key": "card.unchecked", "kind": about["kind"], "gpu": about["gpu"], "engine": about["engine"]}]
+        return [{"key": "card.unchecked", "kind": about.kind, "gpu": about.gpu, "engine": about.engine}]
     near = nearness(about, here)
     found[0]["stands"] = {"key": "near." + near}
     found[0]["worst"] = worst_of(found)
-    found[0]["unseen"] = [{"key": "card.unseen", "off": about["unseen"]}] if near == "none" else []
+    found[0]["unseen"] = [{"key": "card.unseen", "off": about.unseen}] if near == "none" else []
     return found
 
 
 def has(rows: list[ErrorRow], source: str, model: str) -> bool:
     """Tell whether a source has points of a model."""
-    return len([row for row in rows if row["source"] == source and row["model"] == model]) > 0
+    return len([row for row in rows if row.source == source and row.model == model]) > 0
 
 
 def nearness(about: About, rows: list[ErrorRow]) -> str:
@@ -298,7 +298,7 @@ def nearness(about: About, rows: list[ErrorRow]) -> str:
     "aside": of the same, and other curves of it chose terms; "left": it was left out of the fit for this error;
     "other": others alone measured it; "none": nobody did.
     """
-    same = [row["source"] for row in rows if row["model"] == about["model"] and row["weights"] == about["weights"]]
+    same = [row.source for row in rows if row.model == about.model and row.weights == about.weights]
     if SET_ASIDE in same:
         return "aside"
     if LEFT_OUT in same:
@@ -321,16 +321,16 @@ def worst_of(found: list[Part]) -> list[Part]:
 
 def off_on(rows: list[ErrorRow], scaled: bool) -> Part:
     """Say how far off predictions were on the points of one source."""
-    source, count, off, held, early = rows[0]["source"], 0.0, 0.0, 0.0, 0.0
+    source, count, off, held, early = rows[0].source, 0.0, 0.0, 0.0, 0.0
     for row in rows:
-        count += row["points"]
-        off += row["points"] * row["error"]
-        held += row["points"] * row["inside"]
-        early += row["points"] * row["ttft"]
+        count += row.points
+        off += row.points * row.error
+        held += row.points * row.inside
+        early += row.points * row.ttft
     ours = source in [SET_ASIDE, LEFT_OUT]
     return {
         "key": ("card.older" if scaled else "card.checked") if ours else "card.published", "off": off / count,
-        "count": count, "source": source, "engine": rows[0]["engine"], "where": served_where(rows),
+        "count": count, "source": source, "engine": rows[0].engine, "where": served_where(rows),
         "first": [{"key": "card.first", "early": early / count}] if early >= 0 else [],
         "held": [{"key": "card.held", "held": held / count}] if held >= 0 else [],
         "stands": {"key": "near.more"}, "worst": [], "unseen": [],
@@ -339,17 +339,17 @@ def off_on(rows: list[ErrorRow], scaled: bool) -> Part:
 
 def priced(asked: Asked, best: Sized, about: About) -> list[Part]:
     """Return what a million output tokens cost, where there is a price, and the rated power, where it is known."""
-    gpus = best["gpus"][0] if about["goal"] != "unit" else about["gpus"]
+    gpus = best.gpus[0] if about.goal != "unit" else about.gpus
     said: list[Part] = []
-    if about["price"] > 0:
-        rate = best["rate"][0] * asked["work"]["n_out"]
-        usd = usd_per_million(gpus, about["price"], rate)
-        said.append({"key": "card.usd", "usd": usd, "price": about["price"], "example": about["example"]})
-    if asked["watts"] > 0:
-        said.append({"key": "card.power", "kw": gpus * asked["watts"] / 1000})
+    if about.price > 0:
+        rate = best.rate[0] * asked.work.n_out
+        usd = usd_per_million(gpus, about.price, rate)
+        said.append({"key": "card.usd", "usd": usd, "price": about.price, "example": about.example})
+    if asked.watts > 0:
+        said.append({"key": "card.power", "kw": gpus * asked.watts / 1000})
     return said
 
 
 def steps_of(best: Sized) -> list[Part]:
     """Return why a step has as many tokens as it has, where it holds chunks."""
-    return [{"key": "card.step", "chunk": best["chunk"], "decodes": best["decodes"]}] if best["chunk"] > 0 else []
+    return [{"key": "card.step", "chunk": best.chunk, "decodes": best.decodes}] if best.chunk > 0 else []

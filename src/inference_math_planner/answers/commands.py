@@ -7,6 +7,7 @@ know stands as a variable of the shell: `$MODEL`, the checkpoint; `$LONGEST`, th
 
 from __future__ import annotations
 
+from copy import copy
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -33,18 +34,18 @@ def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: st
     themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of the
     store stands in the command, else a variable.
     """
-    engine = asked["engine"]
+    engine = asked.engine
     found: list[list[Part]] = []
-    note = engine["store_note"] if tier == "dram" else engine["away_note"]
+    note = engine.store_note if tier == "dram" else engine.away_note
     if tier != "" and note != "":
         found.append([{"key": "start.stored"}, {"text": note}])
-    if asked["unit"]["drafts"] > 0:
-        found.append([{"key": "start.drafts"}, {"text": engine["drafter"]}])
+    if asked.unit.drafts > 0:
+        found.append([{"key": "start.drafts"}, {"text": engine.drafter}])
     if name == "disaggregated":
         for pool in ["prefill", "decode"]:
             title: Part = {"key": "start.pool", "units": told[pool + " units"], "pool": pool}
             found.append([title, pooled(asked, told, kv, tier if pool == "prefill" else "", pool)])
-        found.append([{"key": "start.front"}, {"text": engine["router"]}])
+        found.append([{"key": "start.front"}, {"text": engine.router}])
     else:
         found.append([{"key": "start.unit"}, command(asked, told, kv, tier, "")])
         if behind > 1:
@@ -54,8 +55,8 @@ def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: st
 
 def balanced(asked: Asked) -> Part:
     """Return what stands in front of units without pools: it looks at requests, or where caches are stored at these."""
-    engine = asked["engine"]
-    return {"text": engine["balancer"], "policy": engine["policies"][1 if asked["work"]["alpha"] > 0 else 0]}
+    engine = asked.engine
+    return {"text": engine.balancer, "policy": engine.policies[1 if asked.work.alpha > 0 else 0]}
 
 
 def pooled(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
@@ -64,8 +65,8 @@ def pooled(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str)
     for key in told:
         if key.startswith(pool + " ") and key != pool + " units":
             own[key.replace(pool + " ", "")] = told[key]
-    of = asked.copy()
-    of["unit"] = prefill_unit(asked) if pool == "prefill" else asked["unit"]
+    of = copy(asked)
+    of.unit = prefill_unit(asked) if pool == "prefill" else asked.unit
     return command(of, own, kv, tier, pool)
 
 
@@ -77,18 +78,18 @@ def store_sized(asked: Asked, option: str) -> Part:
             "text": option, "store_gb": "$STORE_GB", "store_gb_of_a_gpu": "$STORE_GB_OF_A_GPU",
             "store_bytes": "$STORE_BYTES",
         }  # fmt: skip
-    each = ceil(size / asked["unit"]["gpus"] / 1e9)
+    each = ceil(size / asked.unit.gpus / 1e9)
     return {"text": option, "store_gb": ceil(size / 1e9), "store_gb_of_a_gpu": each, "store_bytes": ceil(size)}
 
 
 def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
     """Return the command line of one server, and in lines above it what the engine reads from a file."""
-    engine = asked["engine"]
+    engine = asked.engine
     given = parallel_args(asked)
     given.extend(speculative_args(asked))
     given.extend(kv_args(asked, kv, tier, pool))
-    if asked["planning"] != "":
-        given.append({"text": asked["planning"]})
+    if asked.planning != "":
+        given.append({"text": asked.planning})
     for key in told:
         option = key
         if not key.startswith("--"):
@@ -98,13 +99,13 @@ def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str
         part = store_sized(asked, pool_option(engine, tier))
         part["pool"] = pool
         given.append(part)
-    if pool == "prefill" and engine["prefill_pool"] != "":
-        given.append({"text": engine["prefill_pool"]})
+    if pool == "prefill" and engine.prefill_pool != "":
+        given.append({"text": engine.prefill_pool})
     filed = written([one for one in given if one["text"].startswith(FILED)])
     return {
         "key": "start.line", "filed": [{"key": "start.filed", "lines": filed}] if len(filed) > 0 else [],
-        "program": engine["program"], "options": [one for one in given if not one["text"].startswith(FILED)],
-        "file": engine["file"] if len(filed) > 0 else "",
+        "program": engine.program, "options": [one for one in given if not one["text"].startswith(FILED)],
+        "file": engine.file if len(filed) > 0 else "",
     }  # fmt: skip
 
 
@@ -129,48 +130,48 @@ def parallel_args(asked: Asked) -> list[Part]:
 
     vLLM counts the GPUs that share a matrix; the others all that share the experts, and attention's groups out of them.
     """
-    layout, engine = asked["unit"]["layout"], asked["engine"]
-    tp, dp, ep, pp = layout["tp"], layout["dp"], layout["ep"], layout["pp"]
-    given: list[Part] = [{"text": engine["tp"], "tp": tp, "all": tp * dp}]
+    layout, engine = asked.unit.layout, asked.engine
+    tp, dp, ep, pp = layout.tp, layout.dp, layout.ep, layout.pp
+    given: list[Part] = [{"text": engine.tp, "tp": tp, "all": tp * dp}]
     if dp > 1:
-        given.append({"text": engine["dp"], "dp": dp})
+        given.append({"text": engine.dp, "dp": dp})
     if ep > 1:
-        given.append({"text": engine["ep"], "ep": ep})
+        given.append({"text": engine.ep, "ep": ep})
     if pp > 1:
-        given.append({"text": engine["pp"], "pp": pp})
+        given.append({"text": engine.pp, "pp": pp})
     return given
 
 
 def speculative_args(asked: Asked) -> list[Part]:
     """Return what makes requests draft tokens, where they do."""
-    drafts = asked["unit"]["drafts"]
+    drafts = asked.unit.drafts
     if not drafts > 0:
         return []
-    return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked["engine"]["drafting"]]
+    return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked.engine.drafting]
 
 
 def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
     """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
-    engine, work = asked["engine"], asked["work"]
+    engine, work = asked.engine, asked.work
     given: list[Part] = []
-    if engine["share"] != "":
-        given.append({"text": engine["share"] + " {memory}", "memory": asked["unit"]["memory"]})
+    if engine.share != "":
+        given.append({"text": engine.share + " {memory}", "memory": asked.unit.memory})
     if kv == "fp8":
-        given.append({"text": engine["eight_bits"]})
-    if kv == "bf16" and engine["kv_fp8"]["plain"] != "":
-        given.append({"text": engine["kv_fp8"]["option"] + " " + engine["kv_fp8"]["plain"]})
-    if tier != "" and not (engine["pool_store"] != "" and pool != ""):
-        option = engine["store"] if tier == "dram" else engine["away"]
+        given.append({"text": engine.eight_bits})
+    if kv == "bf16" and engine.kv_fp8["plain"] != "":
+        given.append({"text": engine.kv_fp8["option"] + " " + engine.kv_fp8["plain"]})
+    if tier != "" and not (engine.pool_store != "" and pool != ""):
+        option = engine.store if tier == "dram" else engine.away
         if option != "":
             given.append(store_sized(asked, option))
-    longest, made_for = ceil(longest_request(work)), asked["context"]
-    given.append({"text": engine["longest"] + " ${LONGEST:-{longest}}", "longest": longest})
-    if longest > made_for > 0 and engine["rope"] != "":
-        given.append({"text": engine["rope"], "factor": ceil(10 * longest / made_for) / 10, "context": made_for})
+    longest, made_for = ceil(longest_request(work)), asked.context
+    given.append({"text": engine.longest + " ${LONGEST:-{longest}}", "longest": longest})
+    if longest > made_for > 0 and engine.rope != "":
+        given.append({"text": engine.rope, "factor": ceil(10 * longest / made_for) / 10, "context": made_for})
     return given
 
 
 def pool_option(engine: EngineRecord, tier: str) -> str:
     """Return what makes a server one of a pool, a store with it where one option names both."""
-    stored = engine["pool_store"] if tier == "dram" else engine["pool_away"]
-    return stored if tier != "" and engine["pool_store"] != "" else engine["pool"]
+    stored = engine.pool_store if tier == "dram" else engine.pool_away
+    return stored if tier != "" and engine.pool_store != "" else engine.pool

@@ -89,22 +89,22 @@ class Plan:
     @property
     def order(self) -> tuple[str, ...]:
         """The architectures, that which serves most in the mean over the draws first."""
-        return tuple(self.solved["order"])
+        return tuple(self.solved.order)
 
     @property
     def best(self) -> str:
         """The architecture that serves most in the mean over the draws; "" where none meets the SLA in most of them."""
-        return str(self.solved["best"])
+        return str(self.solved.best)
 
     @property
     def best_in(self) -> float:
         """Share of the draws in which it is the best; 0 where none meets the SLA."""
-        return float(self.solved["best_in"][self.best]) if self.best else 0.0
+        return float(self.solved.best_in[self.best]) if self.best else 0.0
 
     @property
     def tie(self) -> bool:
         """Whether it is a tie: ahead by less than its lead varies."""
-        return bool(self.solved["tie"])
+        return bool(self.solved.tie)
 
     @cached_property
     def numbers(self) -> dict[str, list[float]]:
@@ -127,14 +127,14 @@ class Plan:
         """
         rows = []
         for name in self.order:
-            settings, middle = self.solved["settings"][name], middle_row(self.solved, name)
+            settings, middle = self.solved.settings[name], middle_row(self.solved, name)
             row: dict[str, Any] = {"architecture": name, "layout": say(card.laid_out(self.case.asked, name))}
             for key in ("rate", "ttft", "tpot"):
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
-            row |= {"best_in": self.solved["best_in"][name], "loss": self.solved["loss"][name]}
-            row |= {"kept": self.solved["kept"][name], "decodes": middle["decodes"][0], "step": middle["step"][0]}
+            row |= {"best_in": self.solved.best_in[name], "loss": self.solved.loss[name]}
+            row |= {"kept": self.solved.kept[name], "decodes": middle["decodes"][0], "step": middle["step"][0]}
             row |= {
-                key: settings[key] if settings["rate"] > 0 else np.nan
+                key: getattr(settings, key) if settings.rate > 0 else np.nan
                 for key in ("batch", "chunk", "prefill_units", "decode_units")
             }
             own = self.case.of_architecture(name)
@@ -164,10 +164,10 @@ class Plan:
             return pd.DataFrame()
         rows = []
         for drafts, solved in ((many, self.solved), (0, self.undrafted)):
-            row: dict[str, object] = {"drafts": say(notes.drafts_said(drafts)), "architecture": solved["best"]}
-            middle = middle_row(solved, solved["order"][0])
+            row: dict[str, object] = {"drafts": say(notes.drafts_said(drafts)), "architecture": solved.best}
+            middle = middle_row(solved, solved.order[0])
             for key in ("rate", "ttft", "tpot"):
-                ends = middle[key] if solved["best"] else [np.nan] * 3
+                ends = middle[key] if solved.best else [np.nan] * 3
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), ends, strict=True))
             rows.append(row)
         return pd.DataFrame(rows)
@@ -175,7 +175,7 @@ class Plan:
     @cached_property
     def card(self) -> record.Card:
         """The answer of one unit at full load: its best architecture, how sure that is, what stands behind it."""
-        none = self.solved["none_in"]
+        none = self.solved.none_in
         if not self.best:
             few = {"key": "card.mostly_none", "none": card.hundredths(none)}
             return record.Card(headline=say({"key": "card.none"} if none >= 1 else few))
@@ -198,7 +198,7 @@ class Plan:
         if not self.best:
             return ""
         rate = self.compared["rate"].iloc[1]
-        even = notes.as_good(self.solved["lead"])
+        even = notes.as_good(self.solved.lead)
         return say(notes.runner_up(self.best, self.order[1], rate, list(self.swings), even))
 
     @cached_property
@@ -227,7 +227,7 @@ class Plan:
     @cached_property
     def outside(self) -> tuple[str, ...]:
         """Inputs that were never calibrated."""
-        batch = float(self.solved["settings"][self.order[0]]["batch"])
+        batch = float(self.solved.settings[self.order[0]].batch)
         return self.case.unit.outside(self.case.work, max(batch, 1))
 
     @cached_property
@@ -334,9 +334,9 @@ def planned(case: Case, *, intervals: bool = True) -> Plan:
 
 def _start(found: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
-    case, own, row = found.case, found.case.of_architecture(name), found.solved["settings"][name]
+    case, own, row = found.case, found.case.of_architecture(name), found.solved.settings[name]
     plain, told = plain_settings(own, name, row), engine_args(case, own, name, row)
-    return Start(told, plain, found.solved["kept"][name], rate, lines_for(case, own, name, row))
+    return Start(told, plain, found.solved.kept[name], rate, lines_for(case, own, name, row))
 
 
 def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
@@ -354,7 +354,7 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
 def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
     told: dict[str, object] = settings(own, name, row)
-    cache, kv = engine(case.unit.engine)["kv_fp8"], told_kv(case.unit.kv, case.unit.usual_kv)
+    cache, kv = engine(case.unit.engine).kv_fp8, told_kv(case.unit.kv, case.unit.usual_kv)
     value = {"fp8": cache["value"], "bf16": cache["plain"], "": ""}[kv]
     return told | ({cache["option"]: value} if value else {})
 
@@ -414,7 +414,7 @@ def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
     numbers, case = found.numbers, found.case
     first, second, *_ = found.order
     binding = " and ".join(answers.binding_limits(numbers))
-    pools = case.of_architecture("disaggregated")["units"]
+    pools = case.of_architecture("disaggregated").units
     words = {"binding": binding, "units": pools, "best": first, "second": second}
     formulas = answers.by_formula(case.asked, found.solved, numbers)
     for name, title, measure, by, formula, why in ANSWERS:
@@ -440,7 +440,7 @@ def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
     yield from notes.kept_in(case.asked)
     row = middle_row(found.solved, "disaggregated")
     if row["rate"][0] > 0:
-        split, over = found.solved["settings"]["disaggregated"], as_link("link", case.link)
+        split, over = found.solved.settings["disaggregated"], as_link("link", case.link)
         yield notes.linked(case.asked, row["rate"][0], split, over.title, over.measured)
     if unit.drafts and found.best:
         yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
@@ -456,9 +456,9 @@ def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part
         if not may_meet(at, drawn):  # which takes no search to see
             continue
         solved = answers.solve(at.asked, drawn)
-        if solved["best"]:
+        if solved.best:
             met = True
-            yield notes.remedy(tp, other.gpus, precision, told_rate(solved, solved["best"])[0])
+            yield notes.remedy(tp, other.gpus, precision, told_rate(solved, solved.best)[0])
     if not met:
         yield {"key": "missed.nothing"}
 
@@ -472,8 +472,8 @@ def may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:
     """Tell whether a request alone meets both limits in half of the draws: else no architecture does in most."""
     target, kept = target_of(case.asked), 0
     for one in answers.drawn_costs(case.asked, drawn):
-        step = one["mixed"]
-        kept += step(1.0, 0.0) <= target["step"] and one["front"] + step(0.0, 1.0) <= target["ttft"]
+        step = one.mixed
+        kept += step(1.0, 0.0) <= target.step and one.front + step(0.0, 1.0) <= target.ttft
     return 2 * kept >= len(drawn)
 
 
@@ -513,7 +513,7 @@ def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True, ways:
         answer=changed(choices[0] if found.feasible else basis(found, ""), tie=found.tie),
         architectures=choices,
         one_unit=rows,
-        none_in=found.solved["none_in"],
+        none_in=found.solved.none_in,
         stores=[record.Store(row["where"], row["rate"]) for row in stored],
         offloading=[record.Stored(**row) for row in stored],
         drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
@@ -530,17 +530,17 @@ def basis(found: Plan, name: str) -> record.Choice:
     """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
     case, own = found.case, found.case.of_architecture(name)
     tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
-    layout, first = own["unit"]["layout"], prefill_unit(own)["layout"]
+    layout, first = own.unit.layout, prefill_unit(own).layout
     pools = {"prefill": first, "decode": layout} if name == "disaggregated" else None
     return record.Choice(
         architecture=name or None,
         best_in=0.0,
         layout=layout,
-        unit_gpus=own["unit"]["gpus"],
+        unit_gpus=own.unit.gpus,
         promise=case.sla.quantile or "means",
         store=tier if case.work.alpha else None,
         pools=pools,
-        none_in=found.solved["none_in"],
+        none_in=found.solved.none_in,
     )
 
 
@@ -548,17 +548,17 @@ def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
     """Return what an architecture is at full load: of one unit, and of pools all units of both."""
     case, pools = found.case, row.architecture == "disaggregated"
     own = case.of_architecture(row.architecture)
-    settings = found.solved["settings"][row.architecture]
-    used = used_units(target_of(own), settings) if pools and row.commands else own["units"]
+    settings = found.solved.settings[row.architecture]
+    used = used_units(target_of(own), settings) if pools and row.commands else own.units
     choice = changed(basis(found, row.architecture), best_in=row.best_in, loss=row.loss)
     choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
     choice = changed(choice, units=ceil(used) if pools else 1)  # what is repeated
     if pools:
-        choice = changed(choice, pools_gpus=round(used * own["unit"]["gpus"]))
+        choice = changed(choice, pools_gpus=round(used * own.unit.gpus))
     if not row.commands:
         return choice
     each = [row.rate, row.rate_low, row.rate_high]
-    of_all, decoding = used * own["unit"]["gpus"] / case.unit.gpus, settings["decode_units"]
+    of_all, decoding = used * own.unit.gpus / case.unit.gpus, settings.decode_units
     return changed(
         choice,
         unit_rate=record.Three(*each),

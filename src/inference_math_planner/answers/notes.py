@@ -38,23 +38,23 @@ MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too smal
 def to_choose(asked: Asked, solved: Solution) -> list[Part]:
     """Say what tells two architectures apart that serve as much, and what the form does not know of a chunk."""
     found: list[Part] = []
-    if solved["best"] == "":
+    if solved.best == "":
         return found
-    if solved["tie"] or solved["lead"] < MATTERS:
-        tail: Part = {"key": "choose.quantile", "percent": 100 * asked["quantile"]}
+    if solved.tie or solved.lead < MATTERS:
+        tail: Part = {"key": "choose.quantile", "percent": 100 * asked.quantile}
         each: list[Part] = []
-        for name in solved["order"]:
+        for name in solved.order:
             row = middle_row(solved, name)
             if row["rate"][0] > 0:
                 each.append({"key": "choose.each", "name": name, "ttft": row["ttft"][0]})
-        what: Part = {"key": "choose.mean"} if asked["quantile"] == 0 else tail
+        what: Part = {"key": "choose.mean"} if asked.quantile == 0 else tail
         found.append({"key": "choose.ttft", "what": what, "each": each})
-    for name in solved["order"]:
-        share = solved["best_in"][name]
+    for name in solved.order:
+        share = solved.best_in[name]
         if share >= MATTERS and not middle_row(solved, name)["rate"][0] > 0:
             found.append({"key": "choose.faster", "name": name, "share": share})
-    chunks = solved["settings"]["chunked"]
-    tokens = tokens_at_once(asked, chunks) if chunks["rate"] > 0 and tiled(asked) else 0
+    chunks = solved.settings["chunked"]
+    tokens = tokens_at_once(asked, chunks) if chunks.rate > 0 and tiled(asked) else 0
     if tokens > TILE and tokens % TILE > 0:
         found.append({"key": "choose.tile", "tokens": tokens, "tile": TILE})
     return found
@@ -62,8 +62,8 @@ def to_choose(asked: Asked, solved: Solution) -> list[Part]:
 
 def tiled(asked: Asked) -> bool:
     """Tell whether steps of a unit are products of FP8 by vLLM, whose tiles were measured."""
-    products = [one["rate"] for one in asked["unit"]["groups"]]
-    return asked["engine"]["title"] == "vLLM" and "fp8" in products
+    products = [one.rate for one in asked.unit.groups]
+    return asked.engine.title == "vLLM" and "fp8" in products
 
 
 def as_good(lead: float) -> bool:
@@ -75,13 +75,13 @@ def ways_to(swings: list[Swing], first: str) -> list[Part]:
     """Name the inputs that make an architecture the first a fifth smaller, larger, or either; "" none at all."""
     ways: list[Part] = []
     for row in swings:
-        low, high = row["best_low"] == first, row["best_high"] == first
+        low, high = row.best_low == first, row.best_high == first
         if low and high:
-            ways.append({"key": "either.input", "what": {"key": "input." + row["input"]}})
+            ways.append({"key": "either.input", "what": {"key": "input." + row.input}})
         elif low:
-            ways.append({"key": "less." + row["input"]})
+            ways.append({"key": "less." + row.input})
         elif high:
-            ways.append({"key": "more." + row["input"]})
+            ways.append({"key": "more." + row.input})
     return ways
 
 
@@ -160,36 +160,36 @@ def linked(asked: Asked, rate: float, row: Row, title: str, measured: bool) -> P
     At so many requests/s of as many GPUs as a unit has, with the split of a row.
     """
     own = of_architecture(asked, "disaggregated")
-    target, larger = target_of(own), own["unit"]["gpus"] / asked["unit"]["gpus"]
-    each = rate * larger * used_units(target, row) / row["decode_units"]
-    needs, carries = each * sent_bytes(own) / 1e9, own["pool_bw"] / 1e9
+    target, larger = target_of(own), own.unit.gpus / asked.unit.gpus
+    each = rate * larger * used_units(target, row) / row.decode_units
+    needs, carries = each * sent_bytes(own) / 1e9, own.pool_bw / 1e9
     return {"key": "trusted.link", "needs": needs, "carries": carries, "measured": measured, "title": title}
 
 
 def hindered(asked: Asked, each: StepCosts, name: str) -> Part:
     """Say why an architecture meets the SLA at no rate: the limit that its smallest step, or one prompt, misses."""
-    target, step = target_of(asked), each["mixed"]
-    tpot, ttft = target["step"], target["ttft"] - each["front"]
-    if name == "chunked" and not target["mixes"]:
+    target, step = target_of(asked), each.mixed
+    tpot, ttft = target.step, target.ttft - each.front
+    if name == "chunked" and not target.mixes:
         return {"key": "hindered.drafts"}
     if step(1.0, 0.0) > tpot:
-        return over("TPOT", step(1.0, 0.0) / target["sharing"], asked["tpot"])
-    alone = step(0.0, 1.0) + (target["handover"] if name == "disaggregated" else 0.0)
+        return over("TPOT", step(1.0, 0.0) / target.sharing, asked.tpot)
+    alone = step(0.0, 1.0) + (target.handover if name == "disaggregated" else 0.0)
     if alone > ttft:
-        return over("TTFT", each["front"] + alone, asked["ttft"])
+        return over("TTFT", each.front + alone, asked.ttft)
     if name == "chunked":
-        least = each["apiece"](1.0, 1 / asked["work"]["n_in"])
-        late: Part = {"key": "hindered.late", "most": asked["ttft"]}
+        least = each.apiece(1.0, 1 / asked.work.n_in)
+        late: Part = {"key": "hindered.late", "most": asked.ttft}
         return {"key": "hindered.chunk", "least": least} if least > tpot else late
     return {"key": "hindered.beside" if name == "aggregated" else "hindered.room"}
 
 
 def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return the rows of the model on the GPU in the precision; else on the GPU, of any model there, of it, or all."""
-    like = [row for row in rows if row["model"] == model]
-    here = [row for row in like if row["gpu"] == gpu]
-    exact = [row for row in here if row["weights"] == weights]
-    there = [row for row in rows if row["gpu"] == gpu]
+    like = [row for row in rows if row.model == model]
+    here = [row for row in like if row.gpu == gpu]
+    exact = [row for row in here if row.weights == weights]
+    there = [row for row in rows if row.gpu == gpu]
     for found in [exact, here, there, like]:
         if len(found) > 0:
             return found
@@ -199,12 +199,12 @@ def nearest_of(model: str, gpu: str, weights: str, rows: list[ErrorRow]) -> list
 def widened(at: Stand, rows: list[ErrorRow]) -> list[Part]:
     """Say that intervals are wider than the calibration's own, and why; nothing where they are not."""
     if not lacking(at, rows) > 0:
-        own = set_up_of(at["model"], at["gpu"], at["engine"], at["weights"]) in set_ups_of(rows)
+        own = set_up_of(at.model, at.gpu, at.engine, at.weights) in set_ups_of(rows)
         return [] if own else [{"key": "checked.foreign"}]
     few, count, held = few_of(at, rows), 0.0, 0.0
     for row in few:
-        count += row["points"]
-        held += row["points"] * row["inside"]
+        count += row.points
+        held += row.points * row.inside
     return [{"key": "checked.widened", "count": count, "held": held / count, "where": served_where(few)}]
 
 
@@ -213,13 +213,13 @@ def served_where(rows: list[ErrorRow]) -> Part:
     found: list[Part] = []
     for row in rows:
         if len([one for one in found if same_place(one, row)]) == 0:
-            found.append({"key": "checked.at", "model": row["model"], "weights": row["weights"], "gpu": row["gpu"]})
+            found.append({"key": "checked.at", "model": row.model, "weights": row.weights, "gpu": row.gpu})
     return {"key": "checked.where", "each": found[:3], "more": len(found) > 3}
 
 
 def same_place(one: Part, row: ErrorRow) -> bool:
     """Tell whether both name the same model in the same precision on the same GPU."""
-    same: bool = one["model"] == row["model"] and one["weights"] == row["weights"] and one["gpu"] == row["gpu"]
+    same: bool = one["model"] == row.model and one["weights"] == row.weights and one["gpu"] == row.gpu
     return same
 
 
@@ -252,18 +252,18 @@ def trusted(unit: UnitNumbers, rows: list[ErrorRow]) -> list[Part]:
     `rows` as of `types.About`.
     """
     found: list[Part] = []
-    drafts, layout = unit["drafts"], unit["layout"]
+    drafts, layout = unit.drafts, unit.layout
     if drafts > 0:
-        found.append({"key": "trusted.drafts", "drafts": drafts, "gives": unit["gives"]})
-        for row in [row for row in rows if row["drafts"] == "mtp"]:
-            where, points = served_where([row]), row["points"]
-            seen: Part = {"key": "trusted.drafted", "off": row["error"], "points": points, "where": where}
-            seen["engine"] = row["engine"]
+        found.append({"key": "trusted.drafts", "drafts": drafts, "gives": unit.gives})
+        for row in [row for row in rows if row.drafts == "mtp"]:
+            where, points = served_where([row]), row.points
+            seen: Part = {"key": "trusted.drafted", "off": row.error, "points": points, "where": where}
+            seen["engine"] = row.engine
             found.append(seen)
-        found.append({"key": "trusted.mtp", "stages": layout["pp"] > 1})
-    if layout["dp"] > 1:
-        found.append({"key": "trusted.groups", "groups": layout["dp"]})
-    if layout["tp"] * layout["dp"] > 1 and unit["link_bw"] * unit["gpus"] <= unit["pcie_bw"]:
+        found.append({"key": "trusted.mtp", "stages": layout.pp > 1})
+    if layout.dp > 1:
+        found.append({"key": "trusted.groups", "groups": layout.dp})
+    if layout.tp * layout.dp > 1 and unit.link_bw * unit.gpus <= unit.pcie_bw:
         found.append({"key": "trusted.pcie"})
     return found
 
@@ -273,23 +273,23 @@ def slow_store(asked: Asked, each: StepCosts, whole: float) -> list[Part]:
 
     And from which bandwidth on, and up to which share of a prompt, it does not.
     """
-    if not each["load"] > 0 or each["mixed"](0.0, 1.0) <= whole:
+    if not each.load > 0 or each.mixed(0.0, 1.0) <= whole:
         return []
-    work, unit = asked["work"], asked["unit"]
-    token, fresh = whole / work["n_in"], work["n_in"] - stored_tokens(work["n_in"], work["alpha"])
-    e = whole / kv_loaded(unit, work["n_in"], asked["read_bw"])
-    write = kv_written(unit, work) / (asked["read_bw"] / unit["layout"]["dp"]) / fresh
+    work, unit = asked.work, asked.unit
+    token, fresh = whole / work.n_in, work.n_in - stored_tokens(work.n_in, work.alpha)
+    e = whole / kv_loaded(unit, work.n_in, asked.read_bw)
+    write = kv_written(unit, work) / (asked.read_bw / unit.layout.dp) / fresh
     share = crossover_shared_link(e, token, write)
     less: list[Part] = [{"key": "stored.less", "share": share}] if share >= VISIBLE else []
     return [{
-        "key": "stored.slow", "load": each["load"], "whole": whole, "e": e, "less": less,
-        "has": asked["read_bw"] / unit["gpus"] / 1e9, "needed": needed_gb(asked, each, whole),
+        "key": "stored.slow", "load": each.load, "whole": whole, "e": e, "less": less,
+        "has": asked.read_bw / unit.gpus / 1e9, "needed": needed_gb(asked, each, whole),
     }]  # fmt: skip
 
 
 def needed_gb(asked: Asked, each: StepCosts, whole: float) -> float:
     """Return the GB/s of each GPU at which a store keeps a prompt for the `whole` seconds of computing it."""
-    return asked["read_bw"] / asked["unit"]["gpus"] / 1e9 * each["load"] / whole
+    return asked.read_bw / asked.unit.gpus / 1e9 * each.load / whole
 
 
 def store_moves(asked: Asked, each: StepCosts, whole: float, rate: float) -> list[Part]:
@@ -297,18 +297,18 @@ def store_moves(asked: Asked, each: StepCosts, whole: float, rate: float) -> lis
 
     Both keep its links, and hide beside what a prompt alone computes in the same step; see `slow_store` for `whole`.
     """
-    unit, work = asked["unit"], asked["work"]
-    if not (each["load"] > 0 and rate > 0):
+    unit, work = asked.unit, asked.work
+    if not (each.load > 0 and rate > 0):
         return []
-    cached = stored_tokens(work["n_in"], work["alpha"])
-    alone = each["mixed"](0.0, 1.0)
+    cached = stored_tokens(work.n_in, work.alpha)
+    alone = each.mixed(0.0, 1.0)
     how: Part = {"key": "stored.longer"}
-    if each["load"] * NEARLY < alone:
+    if each.load * NEARLY < alone:
         how = {"key": "stored.beside", "alone": alone, "needed": needed_gb(asked, each, whole)}
-    endless: list[Part] = [] if asked["sessions"] > 0 else [{"key": "stored.endless"}]
+    endless: list[Part] = [] if asked.sessions > 0 else [{"key": "stored.endless"}]
     return [{
-        "key": "stored.moves", "load": each["load"], "how": how,
-        "loaded": rate * kv_held(unit, cached) / 1e9, "carries": asked["read_bw"] / 1e9,
+        "key": "stored.moves", "load": each.load, "how": how,
+        "loaded": rate * kv_held(unit, cached) / 1e9, "carries": asked.read_bw / 1e9,
         "written": rate * kv_written(unit, work) / 1e9, "endless": endless,
     }]  # fmt: skip
 
@@ -317,28 +317,28 @@ def unlike_usual(asked: Asked, kv: str, usual: str) -> list[Part]:
     """Say that an engine left alone would keep the KV cache in FP8, where the plan has it in BF16."""
     if kv != "bf16" or usual != "fp8":
         return []
-    return [{"key": "trusted.usual_cache", "engine": asked["engine"]["title"]}]
+    return [{"key": "trusted.usual_cache", "engine": asked.engine.title}]
 
 
 def slow_cache(asked: Asked, eight: StepCosts, plain: StepCosts) -> list[Part]:
     """Say that a unit's engine reads a KV cache in FP8, `eight`, more slowly than one in BF16, `plain`."""
-    slower, least = 1e3 * eight["cache_read"], 1e3 * plain["cache_read"]
+    slower, least = 1e3 * eight.cache_read, 1e3 * plain.cache_read
     if not slower > least:
         return []
-    return [{"key": "trusted.slow_cache", "engine": asked["engine"]["title"], "slower": slower, "least": least}]
+    return [{"key": "trusted.slow_cache", "engine": asked.engine.title, "slower": slower, "least": least}]
 
 
 def kept_in(asked: Asked) -> list[Part]:
     """Say how many sessions what is stored has room for in HBM, and what sessions take elsewhere."""
     found: list[Part] = []
-    if not asked["work"]["alpha"] > 0:
+    if not asked.work.alpha > 0:
         return found
-    if not asked["read_bw"] > 0:
+    if not asked.read_bw > 0:
         found.append({"key": "stored.hbm", "places": places(asked)})
-    if asked["units"] > 1:
+    if asked.units > 1:
         found.append({"key": "stored.shared"})
-    if asked["sessions"] > 0:
-        found.append({"key": "stored.sessions", "sessions": asked["sessions"], "gb": store_bytes(asked) / 1e9})
+    if asked.sessions > 0:
+        found.append({"key": "stored.sessions", "sessions": asked.sessions, "gb": store_bytes(asked) / 1e9})
     return found
 
 
@@ -356,33 +356,33 @@ def drafting_pays(rate: float, without: float) -> Part:
 
 def front_weighs(asked: Asked, front: list[float]) -> list[Part]:
     """Say which part of the limit on TTFT the front may take, where nobody measured it and that is much."""
-    if not asked["front_sd"] > 0 or not front[2] > FRONT_MUCH * asked["ttft"]:
+    if not asked.front_sd > 0 or not front[2] > FRONT_MUCH * asked.ttft:
         return []
     middle, low, high = [1e3 * one for one in front]
-    return [{"key": "trusted.front", "limit": asked["ttft"], "front": middle, "low": low, "high": high}]
+    return [{"key": "trusted.front", "limit": asked.ttft, "front": middle, "low": low, "high": high}]
 
 
 def alone_in(asked: Asked, each: StepCosts) -> list[float]:
     """Return TPOT and TTFT of a request alone in seconds, the tokens of KV cache that it needs, and those that fit."""
-    tpot = (each["t_w"] + each["cache_read"] + each["own"]) / target_of(asked)["sharing"]
-    needed = asked["work"]["n_in"] + asked["work"]["n_out"]
-    return [tpot, each["front"] + each["t_w"] + each["ttft_1"], needed, kv_tokens(asked["unit"], needed)]
+    tpot = (each.t_w + each.cache_read + each.own) / target_of(asked).sharing
+    needed = asked.work.n_in + asked.work.n_out
+    return [tpot, each.front + each.t_w + each.ttft_1, needed, kv_tokens(asked.unit, needed)]
 
 
 def excess(asked: Asked, each: StepCosts) -> float:
     """Return how many times what it may a request alone takes, of the limit, or the memory, that it misses most."""
     tpot, ttft, needed, room = alone_in(asked, each)
-    return max(tpot / asked["tpot"], ttft / asked["ttft"], needed / max(room, 1.0))
+    return max(tpot / asked.tpot, ttft / asked.ttft, needed / max(room, 1.0))
 
 
 def missed(asked: Asked, each: StepCosts) -> list[Part]:
     """Say by how much a request alone misses each limit."""
     found: list[Part] = []
     tpot, ttft, needed, room = alone_in(asked, each)
-    if tpot > asked["tpot"]:
-        found.append(over("TPOT", tpot, asked["tpot"]))
-    if ttft > asked["ttft"]:
-        found.append(over("TTFT", ttft, asked["ttft"]))
+    if tpot > asked.tpot:
+        found.append(over("TPOT", tpot, asked.tpot))
+    if ttft > asked.ttft:
+        found.append(over("TTFT", ttft, asked.ttft))
     if needed > room:
         found.append({"key": "missed.memory", "needed": needed, "room": room})
     if len(found) == 0:
@@ -411,8 +411,8 @@ def standing_of(
     which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `types.About`, which
     have each group that was fitted.
     """
-    own = [row for row in rows if row["source"] == LEFT_OUT and row["gpu"] == gpu and row["kind"] == kind]
-    fitted = [row for row in own if row["engine"] == engine and row["weights"] == weights]
+    own = [row for row in rows if row.source == LEFT_OUT and row.gpu == gpu and row.kind == kind]
+    fitted = [row for row in own if row.engine == engine and row.weights == weights]
     if maker != KERNELS_BY and not (mode == "served" and len(fitted) > 0):
         return GUESSED
     if mode == "operators":

@@ -17,6 +17,7 @@ import pandas as pd
 from inference_math.evidence.numerals import digits, in_ms, most_of, percent
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import verdict
+from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import stands_on
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA
@@ -345,7 +346,7 @@ def _stored_cells(row: Stored) -> dict[str, str]:
     return (
         cells
         | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
-        | {"how sure": say(verdict.cell({"chance": row.chance, "sure": row.sure}))}
+        | {"how sure": say(verdict.cell(Verdict(chance=row.chance, sure=row.sure)))}
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
+from inference_math.evidence.records import Record
 from inference_math.unit.types import ErrorRow, Part
 
 
-class Sized(TypedDict):
+class Sized(Record):
     """What a card compares: replicas of an architecture, or a unit of it; what is a list has both ends.
 
     GPUs of all, requests/s, seconds of TTFT and TPOT; of a replica its units, those that prefill where there are pools,
@@ -29,7 +28,7 @@ class Sized(TypedDict):
     tpot: list[float]
 
 
-class About(TypedDict):
+class About(Record):
     """Of what an answer is a card; see `card.card_of`.
 
     `goal`: "gpus" for the requests/s of `traffic`, "rate" of the GPUs that there are (`have`), or one "unit" of `gpus`.
@@ -63,7 +62,7 @@ class About(TypedDict):
     unseen: float
 
 
-class Card(TypedDict):
+class Card(Record):
     """An answer: its number with both ends, its sentences as parts, and the same of each architecture."""
 
     name: str
@@ -85,14 +84,14 @@ class Card(TypedDict):
     next: Part
 
 
-class CardRow(TypedDict):
+class CardRow(Record):
     """An architecture, and what it takes or serves."""
 
     name: str
     value: list[float]
 
 
-class CardMeter(TypedDict):
+class CardMeter(Record):
     """TTFT or TPOT, of means or of a quantile, in seconds, and its limit."""
 
     name: str

@@ -190,7 +190,7 @@ def lines(found: pd.DataFrame, of: Unit) -> tuple[pd.DataFrame, pd.DataFrame]:
     without += [_lined(decode, prompt, attention.drop(i))[0] for i in attention.index]
     model, gpu, numbers = of.model, of.gpu, of.numbers
     floors = {
-        "t_w": numbers["step_bytes"] / numbers["hbm_bw"],
+        "t_w": numbers.step_bytes / numbers.hbm_bw,
         "growth": np.nan,
         "r": model.kv_token(of.kv) / gpu.hbm_bw,
         "T": 2 * model.n_params / gpu.flops(of.weights),

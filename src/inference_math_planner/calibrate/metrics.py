@@ -290,9 +290,9 @@ def _samples(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
 def _engine(samples: Mapping[str, object], page: str | Path) -> tuple[str, Mapping[str, list[str]]]:
     """Return which engine a page is of, and what its record says of metrics."""
     for name, record in engines().items():
-        names = [one for key in ("requests", "prompt") for one in record["metrics"].get(key, [])]
+        names = [one for key in ("requests", "prompt") for one in record.metrics.get(key, [])]
         if any(one in samples for one in names):
-            return name, record["metrics"]
+            return name, record.metrics
     raise ValueError(f"{page} has no requests of a known engine; {_ACCEPTED}")
 
 

@@ -6,9 +6,11 @@ and in the browser.
 
 from __future__ import annotations
 
+from copy import copy
 from math import ceil, exp, floor, inf, log, log1p, nan, sqrt
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
+from inference_math.evidence.records import Record
 from inference_math.optimiser.doubt import doubt
 from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import UNSAID, stands_on, verdict, worded
@@ -47,7 +49,7 @@ SHARES = [0.5, 0.9, 0.99]  # of the quantiles that are told
 NINE_IN_TEN = 1.6448536269514722  # standard deviations to either side of a normal mean
 
 
-class Bench(TypedDict):
+class Bench(Record):
     """What is run: mean lengths and how far they go from them, users, requests, requests/s, seconds before a step.
 
     Of each prompt the share `alpha` is stored. Where there are `rows` of prompt, output and stored tokens, each request
@@ -115,16 +117,16 @@ def bench_limits(
     Those that somebody set; where that is infinite, what the engine takes on the GPU, `usual`: of some for all groups
     together. A prompt that is never cut needs a step as long as the `longest` request there is.
     """
-    share = groups if engine["counts_together"] else 1
+    share = groups if engine.counts_together else 1
     tokens = budget if budget < inf else floor(usual[0] / share)
     return [max(tokens, longest), seqs if seqs < inf else floor(usual[1] / share)]
 
 
 def bench_unit(unit: UnitNumbers, engine: EngineRecord, seqs: float) -> UnitNumbers:
     """Return a unit without the memory that the engine keeps to sample so many requests at once, of each group."""
-    needed = engine["workspace"] + engine["sampled"] * seqs * unit["vocab"]
-    other = unit.copy()
-    other["kv_room"] = max(0.0, unit["kv_room"] - unit["gpus"] * max(0.0, needed - unit["workspace"]))
+    needed = engine.workspace + engine.sampled * seqs * unit.vocab
+    other = copy(unit)
+    other.kv_room = max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace))
     return other
 
 
@@ -141,15 +143,15 @@ def bench_system(
 
     Each group of attention is a rank with prompts of its own, and all wait for the one with the most.
     """
-    groups = unit["layout"]["dp"]
-    return {
-        "engines": 1, "prefill_units": 0, "groups": 1, "decode_units": 1, "transfer": 0.0, "incoming": 0.0,
-        "budget": limits[0] * groups,
-        "max_batch": max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
-        "kv_capacity": inf, "grows": False, "load": 0.0,
-        "gives": unit["gives"], "brings": ceil(1 + unit["drafts"]), "admission": admission,
-        "ranks": groups, "by_chance": False,
-    }  # fmt: skip
+    groups = unit.layout.dp
+    return System(
+        engines=1, prefill_units=0, groups=1, decode_units=1, transfer=0.0, incoming=0.0,
+        budget=limits[0] * groups,
+        max_batch=max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
+        kv_capacity=inf, grows=False, load=0.0,
+        gives=unit.gives, brings=ceil(1 + unit.drafts), admission=admission,
+        ranks=groups, by_chance=False,
+    )  # fmt: skip
 
 
 def bench_pools(
@@ -159,12 +161,12 @@ def bench_pools(
 
     A group of a prefill unit's GPUs computes prompts of its own, as many as have a step's tokens.
     """
-    other, groups = system.copy(), prefill["layout"]["dp"] * prefill["layout"]["pp"]
-    other["prefill_units"], other["decode_units"] = units[0], units[1]
-    other["groups"] = groups
-    other["budget"] = system["budget"] / unit["layout"]["dp"]
-    other["incoming"] = kv_sent(unit, n_in) / n_in / pool_bw
-    other["transfer"] = groups * other["incoming"] * unit["gpus"] / prefill["gpus"]
+    other, groups = copy(system), prefill.layout.dp * prefill.layout.pp
+    other.prefill_units, other.decode_units = units[0], units[1]
+    other.groups = groups
+    other.budget = system.budget / unit.layout.dp
+    other.incoming = kv_sent(unit, n_in) / n_in / pool_bw
+    other.transfer = groups * other.incoming * unit.gpus / prefill.gpus
     return other
 
 
@@ -176,17 +178,17 @@ def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
 
 def bench_requests(asked: Bench) -> list[Request]:
     """Return the requests of a benchmark, none to be sent before its time."""
-    count, chances, rows = asked["count"], asked["chances"], asked["rows"]
+    count, chances, rows = asked.count, asked.chances, asked.rows
     drawn = shuffled(chances, 1, count, 0.0)
-    n_in = bench_lengths(asked["n_in"], asked["span"], drawn)
-    n_out = bench_lengths(asked["n_out"], asked["span"], shuffled(chances, 2, count, 0.0))
-    since = shuffled(asked["gaps"], 3, count, 1.0) if asked["rate"] < inf else []
+    n_in = bench_lengths(asked.n_in, asked.span, drawn)
+    n_out = bench_lengths(asked.n_out, asked.span, shuffled(chances, 2, count, 0.0))
+    since = shuffled(asked.gaps, 3, count, 1.0) if asked.rate < inf else []
     found: list[Request] = []
     now = 0.0
     for i in range(count):
-        if asked["rate"] < inf:
-            now += since[i] / asked["rate"]
-        one = (n_in[i], n_out[i], stored_of(n_in[i], asked["alpha"]))
+        if asked.rate < inf:
+            now += since[i] / asked.rate
+        one = (n_in[i], n_out[i], stored_of(n_in[i], asked.alpha))
         if len(rows) > 0:
             one = rows[floor(drawn[i] * len(rows))]
         found.append(Request(i, now, one[0], one[1], one[2]))
@@ -195,9 +197,9 @@ def bench_requests(asked: Bench) -> list[Request]:
 
 def bench_played(system: System, cost: StepTimes, asked: Bench, requests: list[Request]) -> Any:
     """Return what the client noted (`Noted`), and the seconds that it took."""
-    noted, client, count = Noted(), Client(requests, asked["users"], asked["front"]), len(requests)
-    if system["prefill_units"] > 0:
-        prefill = asked["prefill"][0] if len(asked["prefill"]) > 0 else cost
+    noted, client, count = Noted(), Client(requests, asked.users, asked.front), len(requests)
+    if system.prefill_units > 0:
+        prefill = asked.prefill[0] if len(asked.prefill) > 0 else cost
         return [noted, run_pools(system, prefill, cost, client, noted, count)]
     return [noted, run_engine(engine_of(system, cost, noted), client, noted, count)]
 
@@ -210,7 +212,7 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
     answers, NaN where users wait for a place, and of pools. Of arrivals at a rate these three are NaN. in_flight,
     requests at once.
     """
-    users, count, together = asked["users"], asked["count"], asked["rate"] < inf
+    users, count, together = asked.users, asked.count, asked.rate < inf
     noted, seconds = bench_played(system, cost, asked, bench_requests(asked))
     told: dict[str, Any] = {
         "ttft": bench_summary(noted.ttft),
@@ -229,7 +231,7 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
         told["burst"] = bench_summary(first)[0]
         if users * EACH <= MOST_PROMPTS:
             told["steady"] = bench_steady(system, cost, asked)
-        free = users <= system["max_batch"] and not system["prefill_units"] > 0
+        free = users <= system.max_batch and not system.prefill_units > 0
         if free and told["steady"] > 0:  # else the queue for a place outweighs the burst
             told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])
     return told
@@ -240,13 +242,13 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
 
     Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
     """
-    admission = system["admission"].copy()
-    admission["every"] = every
-    other = system.copy()
-    other["admission"] = admission
+    admission = copy(system.admission)
+    admission.every = every
+    other = copy(system)
+    other.admission = admission
     noted, seconds = bench_played(other, cost, asked, bench_requests(asked))
     gaps = bench_gaps(noted.gaps)
-    return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked["count"] / seconds]
+    return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked.count / seconds]
 
 
 def cadence_doubts(
@@ -287,10 +289,10 @@ def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str
         sure: list[Part] = []
         if best[column] < rows[0][column] / WORTH:
             known = cadence_verdict(rows, best, column, doubts)
-            one: Part = worded("sure.cadence", known) if known["sure"] != "" else {"key": "sure.unseen"}
+            one: Part = worded("sure.cadence", known) if known.sure != "" else {"key": "sure.unseen"}
             one["first"] = every
             sure.append(one)
-            unsure = unsure or known["sure"] in ["", "open"]
+            unsure = unsure or known.sure in ["", "open"]
         said.append({"key": keys[column], "each": each, "count": len(each), "sure": sure})
     if unsure:
         said.append({"key": "sure.measure", "first": every})
@@ -312,13 +314,13 @@ def bench_ranks(ranks: int) -> list[Part]:
 
 def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
     """Return the mean TTFT of users who have spread: played with answers that forget the start, its later part."""
-    users = asked["users"]
+    users = asked.users
     count = users * max(EACH, floor(ENOUGH / users))
-    n_in, mean, rows = max(1, floor(asked["n_in"] + 0.5)), asked["n_out"], asked["rows"]
+    n_in, mean, rows = max(1, floor(asked.n_in + 0.5)), asked.n_out, asked.rows
     requests: list[Request] = []
-    for chance in shuffled(asked["chances"], 2, count, 0.0):
+    for chance in shuffled(asked.chances, 2, count, 0.0):
         n_out = max(ceil(log1p(-chance) / log1p(-1 / mean)), 1) if mean > 1 else 1
-        one = (n_in, n_out, stored_of(n_in, asked["alpha"]))
+        one = (n_in, n_out, stored_of(n_in, asked.alpha))
         if len(rows) > 0:
             one = rows[floor(chance * len(rows))]
         requests.append(Request(len(requests), 0.0, one[0], one[1], one[2]))
@@ -331,30 +333,30 @@ def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
 
 def bench_rounds(system: System, cost: StepTimes, asked: Bench, burst: float, steady: float) -> float:
     """Return the requests of each user until neither the burst nor what phases keep matters to the mean TTFT."""
-    n_in, n_out, cv = ceil(asked["n_in"]), asked["n_out"], bench_cv(asked)
+    n_in, n_out, cv = ceil(asked.n_in), asked.n_out, bench_cv(asked)
     if not cv > 0:
         return inf
-    stored = stored_of(n_in, asked["alpha"])
+    stored = stored_of(n_in, asked.alpha)
     fresh = n_in - stored
-    together = max(1, floor(system["budget"] / fresh))
-    met = prompts_met(asked["users"], ENDLESS, together, n_out, cv)
+    together = max(1, floor(system.budget / fresh))
+    met = prompts_met(asked.users, ENDLESS, together, n_out, cv)
     prompt = cost.seconds(0, 0.0, 1.0, fresh, (n_in * n_in - stored * stored) / 2)
-    more = prompt - cost.seconds(1, asked["n_in"], 0.0, 0, 0.0)
+    more = prompt - cost.seconds(1, asked.n_in, 0.0, 0, 0.0)
     needed: float = rounds_needed(burst, steady, max(met, 0.0), max(more, 1e-9), 0.0, CLOSE)
     return ceil(needed)
 
 
 def bench_cv(asked: Bench) -> float:
     """Return the coefficient of variation of the answers, whose lengths are whole."""
-    count, total, squares = len(asked["rows"]), 0.0, 0.0
-    for row in asked["rows"]:
+    count, total, squares = len(asked.rows), 0.0, 0.0
+    for row in asked.rows:
         total += row[1]
         squares += row[1] ** 2
     if count > 0:
         found: float = max(count * squares / total**2 - 1, 0.0) ** 0.5
         return found
-    ends = bench_lengths(asked["n_out"], asked["span"], [0.0, 0.9999999])
-    even: float = (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / asked["n_out"]
+    ends = bench_lengths(asked.n_out, asked.span, [0.0, 0.9999999])
+    even: float = (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / asked.n_out
     return even
 
 
@@ -421,12 +423,12 @@ def bench_latency_ends(
     minutes. Their logarithms are taken for normal; `left`, what the fit leaves, stretches prompts and decodes alike,
     for it was found on whole latencies.
     """
-    together, steps = max(1, floor(users + 0.5)), answer_steps(unit, work["n_out"])
+    together, steps = max(1, floor(users + 0.5)), answer_steps(unit, work.n_out)
     each: list[float] = []
     for found in draws:
-        step = costs(unit, unit_terms(unit, found), work, 0.0, 1.0, 1.0)["mixed"]
-        token = mean_seen(step, together, steps, 0) / unit["gives"]
-        each.append(log(mean_seen(step, together, steps, 1) + (work["n_out"] - 1) * token))
+        step = costs(unit, unit_terms(unit, found), work, 0.0, 1.0, 1.0).mixed
+        token = mean_seen(step, together, steps, 0) / unit.gives
+        each.append(log(mean_seen(step, together, steps, 1) + (work.n_out - 1) * token))
     mean, squares = 0.0, 0.0
     for k in range(1, len(each)):
         mean += (each[k] - each[0]) / (len(each) - 1)

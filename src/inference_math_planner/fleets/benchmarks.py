@@ -17,6 +17,7 @@ from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
+from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, alike, refuse_nodes
 from inference_math.simulate.cost import Steps
@@ -251,7 +252,7 @@ class Benchmark:
         usual, (prompt, longest) = usual_limits(unit.engine, unit.gpu), self.longest
         budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
         whole = prompt if self.chunked is False else 0
-        both: list[float] = [usual["tokens"], usual["seqs"]]
+        both: list[float] = [usual.tokens, usual.seqs]
         found = bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
         if refused := bench_refused(bench_unit(unit.numbers, engine(unit.engine), found[1]), longest):
             raise ValueError(say(refused))
@@ -269,20 +270,20 @@ class Benchmark:
         source = RandomLengths(self.n_in, self.n_out, self.range_ratio)
         gaps, lengths = chances(self.seed, self.burstiness**-0.5)
         rows = () if self.lengths is None else zip(*(one.tolist() for one in self.lengths.rows()), strict=True)
-        return {
-            "n_in": source.n_in,
-            "n_out": source.n_out,
-            "span": source.span,
-            "alpha": self.alpha,
-            "rows": list(rows),
-            "users": min(self.prompts, self.concurrency or self.prompts),
-            "count": self.prompts,
-            "rate": self.rate,
-            "front": front,
-            "prefill": [],
-            "gaps": gaps,
-            "chances": lengths,
-        }
+        return Bench(
+            n_in=source.n_in,
+            n_out=source.n_out,
+            span=source.span,
+            alpha=self.alpha,
+            rows=list(rows),
+            users=min(self.prompts, self.concurrency or self.prompts),
+            count=self.prompts,
+            rate=self.rate,
+            front=front,
+            prefill=[],
+            gaps=gaps,
+            chances=lengths,
+        )
 
 
 def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: Unit | None = None) -> Foreseen:
@@ -327,10 +328,10 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
     if prefill is not None:
         refuse_nodes(alike("prefill", unit, prefill))
-        asked["prefill"], system["budget"] = [Steps(prefill.near(work))], run.limits(prefill)[0]
+        asked.prefill, system.budget = [Steps(prefill.near(work))], run.limits(prefill)[0]
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
-    at_once, users = told["in_flight"], 1.0 * asked["users"]
+    at_once, users = told["in_flight"], 1.0 * asked.users
     if run.pools is not None:  # who waits for a prompt holds no place of a decode unit
         at_once = users = told["rate"] * (told["latency"][0] - told["ttft"][0]) / run.pools[1]
     at_once = max(1.0, at_once)
@@ -405,14 +406,14 @@ def cadences(
     for column, name in enumerate(COLUMNS):
         if doubts[column]:
             sure = [cadence_verdict(rows, row, column, doubts) for row in rows]
-            found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(sure)[["chance", "sure"]]
+            found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(plain(sure))[["chance", "sure"]]
     return found
 
 
 def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
     own = engine(unit.engine)
-    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own["cadence"])
+    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own.cadence)
     notes = cadence_notes(unit.dp, known_comparisons()["cadence"])
     return list(map(say, said)), list(map(say, notes))
 
@@ -437,6 +438,6 @@ def habits_of(
     False
     """
     record = engine(name)
-    whole = record["whole"] if chunked is None else not chunked
+    whole = record.whole if chunked is None else not chunked
     ahead = plans_ahead(name, version, async_scheduling)
-    return Habits(whole=whole, alone=record["alone"], since=record["since"], ahead=ahead)
+    return Habits(whole=whole, alone=record.alone, since=record.since, ahead=ahead)

@@ -160,9 +160,9 @@ def goodput(system: System, prefill: StepTimes, cost: StepTimes, requests: list[
     the score cannot be 1 any more; what it returns then is a bound.
     """
     users = Client(requests, 0, 0.0)
-    if system["prefill_units"] > 0:
+    if system.prefill_units > 0:
         run_pools(system, prefill, cost, users, tally, tally.wanted)
-    elif system["engines"] > 1:
+    elif system.engines > 1:
         run_balanced(system, cost, users, tally, tally.wanted)
     else:
         run_engine(engine_of(system, cost, tally), users, tally, tally.wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import ceil, floor, inf
 
 from inference_math.optimiser.draws import interval
@@ -40,31 +41,31 @@ GROWS = 1.1  # so small are steps that look for the first miss
 
 def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:
     """Return what users see with the tiers down to one, and how many of them these hold; all units together."""
-    turns, units, groups = asked["turns"], asked["units"], asked["habits"]["groups"]
-    tokens, loads = asked["tokens"][: below + 1], asked["loads"][: below + 1]
-    at = visits(calm(turns, asked["front"]), asked["users"] / units, cost, tokens, loads, asked["habits"])
+    turns, units, groups = asked.turns, asked.units, asked.habits.groups
+    tokens, loads = asked.tokens[: below + 1], asked.loads[: below + 1]
+    at = visits(calm(turns, asked.front), asked.users / units, cost, tokens, loads, asked.habits)
     together, held = 0.0, 0.0
     for k in range(below + 1):
-        together += at["found"][k]
+        together += at.found[k]
         held += tokens[k]
-    return {
-        "together": together,
-        "found": at["found"],
-        "users": units * border(session_of(turns, 1.0), held / groups) * groups,
-        "rate": units * at["rate"],
-        "ttft": asked["front"] + at["ttft"],
-        "tpot": at["tpot"],
-        "in_flight": at["in_flight"],
-        "full": at["full"],
-        "prompts": at["prompts"],
-    }
+    return TierRow(
+        together=together,
+        found=at.found,
+        users=units * border(session_of(turns, 1.0), held / groups) * groups,
+        rate=units * at.rate,
+        ttft=asked.front + at.ttft,
+        tpot=at.tpot,
+        in_flight=at.in_flight,
+        full=at.full,
+        prompts=at.prompts,
+    )
 
 
 def users_kept(asked: LadderNumbers, cost: StepTimes, ttft: float, tpot: float) -> list[float]:
     """Return how many users have means within limits, with HBM alone and with each tier below and all above it."""
-    units, last = asked["units"], 0
+    units, last = asked.units, 0
     found: list[float] = []
-    for below in range(len(asked["tokens"])):
+    for below in range(len(asked.tokens)):
         last = kept_with(asked, cost, below, ttft, tpot, last)
         found.append(units * last)
     return found
@@ -76,13 +77,13 @@ def kept_with(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tp
     Behind a cliff limits may hold again, since HBM caps who is served: so it looks in small steps, but not below what
     is kept without the last tier, if that is kept with it.
     """
-    units = asked["units"]
+    units = asked.units
 
     def keeps(users: int) -> bool:
-        other = asked.copy()
-        other["users"] = units * users
+        other = copy(asked)
+        other.users = units * users
         row = tier_row(other, cost, below)
-        return row["ttft"] <= ttft and row["tpot"] <= tpot
+        return row.ttft <= ttft and row.tpot <= tpot
 
     last = above if above > 0 and keeps(above) else 0
     ahead = max(last + 1, floor(GROWS * last))
@@ -94,57 +95,57 @@ def kept_with(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tp
 
 def ladder(asked: LadderNumbers, cost: StepTimes) -> list[TierRow]:
     """Return the row of HBM, and of each tier below with all above it."""
-    return [tier_row(asked, cost, k) for k in range(len(asked["tokens"]))]
+    return [tier_row(asked, cost, k) for k in range(len(asked.tokens))]
 
 
 def tier_verdicts(asked: LadderNumbers, rows: list[TierRow]) -> list[Verdict]:
     """Return how sure it is that each row of `ladder` serves more turns than that of HBM, of which nothing is said."""
     found: list[Verdict] = []
     for k in range(len(rows)):
-        own = verdict([rows[k]["rate"]], [rows[0]["rate"]], asked["doubt"])
+        own = verdict([rows[k].rate], [rows[0].rate], asked.doubt)
         found.append(own if k > 0 else UNSAID)
     return found
 
 
 def sizes_for(asked: LadderNumbers, cost: StepTimes) -> list[float]:
     """Return the tokens, of HBM and stores of all units, that find so much of what can be found, by `FOUND_SHARES`."""
-    turns, users = calm(asked["turns"], asked["front"]), asked["users"] / asked["units"]
-    one, habits = asked["tokens"][0], asked["habits"]
-    return [asked["units"] * store_for(turns, users, cost, share, one, habits) for share in FOUND_SHARES]
+    turns, users = calm(asked.turns, asked.front), asked.users / asked.units
+    one, habits = asked.tokens[0], asked.habits
+    return [asked.units * store_for(turns, users, cost, share, one, habits) for share in FOUND_SHARES]
 
 
 def units_alone(asked: LadderNumbers, cost: StepTimes, wanted: float) -> int:
     """Return the units, no fewer than there are, that serve so many turns per second with HBM alone."""
-    units, goal = asked["units"], wanted * (1 - NEAR)
-    most = max(units, ceil(asked["users"]))  # a unit for each user does as well as anything
-    turns, habits = calm(asked["turns"], asked["front"]), asked["habits"]
+    units, goal = asked.units, wanted * (1 - NEAR)
+    most = max(units, ceil(asked.users))  # a unit for each user does as well as anything
+    turns, habits = calm(asked.turns, asked.front), asked.habits
 
     def few(more: int) -> bool:
         many = units + more - 1
-        seen = visits(turns, asked["users"] / many, cost, [asked["tokens"][0]], [0.0], habits)
-        return many * seen["rate"] < goal
+        seen = visits(turns, asked.users / many, cost, [asked.tokens[0]], [0.0], habits)
+        return many * seen.rate < goal
 
     return units + largest_whole(most - units, few)
 
 
 def latency_ends(asked: LadderNumbers, costs: list[StepTimes], fronts: list[float], row: TierRow) -> list[float]:
     """Return the factors between which a turn's latency lies in nine of ten draws, if as much is found."""
-    turns, each = asked["turns"], []
-    steps = max(turns["answer"] - 1, 1)
+    turns, each = asked.turns, []
+    steps = max(turns.answer - 1, 1)
     for k in range(len(costs)):
-        served = Served(calm(turns, fronts[k]), costs[k], asked["habits"], asked["tokens"][0])
-        seen = served.seen(asked["users"] / asked["units"], row["found"], asked["loads"])
-        each.append(fronts[k] + seen["ttft"] + steps * seen["tpot"])
+        served = Served(calm(turns, fronts[k]), costs[k], asked.habits, asked.tokens[0])
+        seen = served.seen(asked.users / asked.units, row.found, asked.loads)
+        each.append(fronts[k] + seen.ttft + steps * seen.tpot)
     whole = interval(0.0, each)
-    own = row["ttft"] + steps * row["tpot"]
+    own = row.ttft + steps * row.tpot
     return [min(whole[1] / own, 1.0), max(whole[2] / own, 1.0)]
 
 
 def ceiling_of(asked: LadderNumbers) -> float:
     """Return the share of all prompt tokens that stores find which drop nothing before its lifetime."""
-    users, groups = asked["users"] / asked["units"], asked["habits"]["groups"]
+    users, groups = asked.users / asked.units, asked.habits.groups
     each = users / max(1.0, min(groups, users))
-    return found_within(session_of(asked["turns"], 1.0), each, asked["habits"]["lifetime"])
+    return found_within(session_of(asked.turns, 1.0), each, asked.habits.lifetime)
 
 
 def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes: list[float]) -> list[Part]:
@@ -154,18 +155,18 @@ def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes:
     seconds, and the users whose means keep them with all tiers; nothing where nobody asks. `sizes` find so much of what
     can be found, by `FOUND_SHARES`.
     """
-    key = "ladder.overload" if last["full"] else "ladder.room"
+    key = "ladder.overload" if last.full else "ladder.room"
     kept: list[Part] = []
     if len(limits) > 0:
         many = "ladder.kept" if limits[2] > 0 else "ladder.none_kept"
         kept.append({"key": many, "ttft": limits[0], "tpot": limits[1], "kept": limits[2]})
-    law = session_of(asked["turns"], 1.0)
-    prompt, think = prompt_of(law), asked["turns"]["think"]
-    who: Part = {"key": "ladder.who", "users": asked["users"], "think": think, "prompt": prompt}
-    who["size"] = prompt * asked["bytes"] / 1e9
+    law = session_of(asked.turns, 1.0)
+    prompt, think = prompt_of(law), asked.turns.think
+    who: Part = {"key": "ladder.who", "users": asked.users, "think": think, "prompt": prompt}
+    who["size"] = prompt * asked.bytes / 1e9
     return [
-        {"key": key, "users": asked["users"], "units": asked["units"]},
-        {"key": "ladder.times", "ttft": last["ttft"], "tpot": last["tpot"], "kept": kept},
+        {"key": key, "users": asked.users, "units": asked.units},
+        {"key": "ladder.times", "ttft": last.ttft, "tpot": last.tpot, "kept": kept},
         who,
         sizes_said(asked, sizes),
     ]
@@ -173,12 +174,12 @@ def ladder_head(asked: LadderNumbers, last: TierRow, limits: list[float], sizes:
 
 def sizes_said(asked: LadderNumbers, sizes: list[float]) -> Part:
     """Say how big a store must be that finds so much of what can be found."""
-    ceiling, lifetime = ceiling_of(asked), asked["habits"]["lifetime"]
+    ceiling, lifetime = ceiling_of(asked), asked.habits.lifetime
     if not ceiling > 0:
         return {"key": "ladder.nothing"}
     each: list[Part] = []
     for k in range(len(FOUND_SHARES)):
-        each.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * asked["bytes"] / 1e9})
+        each.append({"key": "ladder.size", "share": FOUND_SHARES[k], "size": sizes[k] * asked.bytes / 1e9})
     when: Part = {"key": "ladder.lately" if lifetime < inf else "ladder.before", "lifetime": lifetime}
     return {"key": "ladder.found", "ceiling": ceiling, "when": when, "sizes": each}
 
@@ -187,23 +188,23 @@ def ladder_notes(
     asked: LadderNumbers, rows: list[TierRow], sizes: list[float], units: int, ends: list[float]
 ) -> list[Part]:
     """Say what the rows mean, and what follows: `units` with HBM alone would do as much; `ends` are the latencies'."""
-    first, last, law = rows[0], rows[len(rows) - 1], session_of(asked["turns"], 1.0)
-    ceiling, groups = ceiling_of(asked), asked["habits"]["groups"]
+    first, last, law = rows[0], rows[len(rows) - 1], session_of(asked.turns, 1.0)
+    ceiling, groups = ceiling_of(asked), asked.habits.groups
     found: list[Part] = []
-    if units != asked["units"]:
-        found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked["units"]) * asked["gpus"]})
+    if units != asked.units:
+        found.append({"key": "ladder.alone", "units": units, "gpus": (units - asked.units) * asked.gpus})
     found.append({"key": "ladder.rows", "low": ends[0], "high": ends[1]})
-    common = law["shared"] / prompt_of(law)
+    common = law.shared / prompt_of(law)
     # Where there are tiers below, the row of HBM beside theirs shows it.
-    if len(rows) == 1 and ceiling > 0 and first["together"] < common + LOST * (ceiling - common):
+    if len(rows) == 1 and ceiling > 0 and first.together < common + LOST * (ceiling - common):
         found.append({"key": "ladder.small"})
-    most = groups * turns_held(law, asked["tokens"][0] / groups)
-    if len([row for row in rows if MOSTLY * most < row["in_flight"] < BRIM * most]) > 0:
+    most = groups * turns_held(law, asked.tokens[0] / groups)
+    if len([row for row in rows if MOSTLY * most < row.in_flight < BRIM * most]) > 0:
         found.append({"key": "ladder.brim"})
     if len(rows) > 1:
-        fresh = prompt_of(law) * (1 - last["together"]) + asked["turns"]["answer"]
-        found.append({"key": "ladder.writes", "written": last["rate"] * fresh * asked["bytes"] / 1e9})
-    dropped = last["ttft"] > asked["habits"]["lifetime"]
+        fresh = prompt_of(law) * (1 - last.together) + asked.turns.answer
+        found.append({"key": "ladder.writes", "written": last.rate * fresh * asked.bytes / 1e9})
+    dropped = last.ttft > asked.habits.lifetime
     if dropped:
         found.append({"key": "ladder.dropped"})
     if groups > 1:

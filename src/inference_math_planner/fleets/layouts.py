@@ -13,6 +13,7 @@ import pandas as pd
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
+from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
@@ -85,7 +86,7 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     most, found = as_whole("gpus", gpus, 1, _MOST), False
     for layout in tried_in_a_node(min(most, joined(unit.gpu)), unit.model.is_mixture):
         with suppress(ValueError):
-            yield unit.resized(**layout)
+            yield unit.resized(**plain(layout))
             found = True
     if found:
         return
@@ -230,7 +231,7 @@ def meets(case: Case, gpus: int = 0) -> bool:
 def _meets_by(case: Case, drawn: list[DrawnCoefficients]) -> bool:
     """Tell the same of one unit under draws; what takes no search to see comes first, then a few of the draws."""
     for few in (drawn[::LOOKED], drawn):
-        if not may_meet(case, few) or not answers.solve(case.asked, few)["best"]:
+        if not may_meet(case, few) or not answers.solve(case.asked, few).best:
             return False
     return True
 
@@ -369,8 +370,8 @@ def _rows(looks: Sequence[_Look]) -> pd.DataFrame:
     each = [one.tokens for one in looks]
     ranked = layouts_ranked([one.goodput for one in looks], each, [one.case.unit.gpus for one in looks])
     rows = [_row(one, tokens) for one, tokens in zip(looks, each, strict=True)]
-    table = pd.DataFrame(rows, columns=COLUMNS).assign(best_in=ranked["best_in"], loss=ranked["loss"])
-    return table.loc[ranked["order"]]
+    table = pd.DataFrame(rows, columns=COLUMNS).assign(best_in=ranked.best_in, loss=ranked.loss)
+    return table.loc[ranked.order]
 
 
 def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
@@ -378,8 +379,8 @@ def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
     unit, row = case.unit, look.plan.compared.set_index("architecture").loc[name]
     middle, (_, low, high) = look.goodput, interval(0.0, tokens)
     return {
-        "architecture": name, "layout": say(laid_out(case.asked, name)), **unit.numbers["layout"],
-        "prefill": None if case.prefill is None else case.prefill.numbers["layout"], "gpus": unit.gpus,
+        "architecture": name, "layout": say(laid_out(case.asked, name)), **plain(unit.numbers.layout),
+        "prefill": None if case.prefill is None else plain(case.prefill.numbers.layout), "gpus": unit.gpus,
         "rate": row["rate"], "tokens_per_gpu": middle, "low": min(low, middle), "high": max(high, middle),
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],
     }  # fmt: skip

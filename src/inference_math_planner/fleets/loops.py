@@ -136,19 +136,17 @@ def loop(
         told = f"{turns.longest}" + (f" in each of {habit.groups} groups" if habit.groups > 1 else "")
         raise ValueError(f"tokens of HBM must hold the longest request, {told}, not {sizes[0]:g}")
     seen = visits(turns.numbers, count, timed(cost), sizes.tolist(), slow, session_habits(habit, cost))
-    return Loop(
-        tuple(seen["found"]), seen["rate"], seen["ttft"], seen["tpot"], seen["in_flight"], seen["full"], seen["prompts"]
-    )
+    return Loop(tuple(seen.found), seen.rate, seen.ttft, seen.tpot, seen.in_flight, seen.full, seen.prompts)
 
 
 def session_habits(habit: Habit, cost: Cost) -> SessionHabits:
     """Return what `fleets.visits` takes of both."""
     gives, brings = drafts_of(cost)
-    return {
-        "budget": habit.budget,
-        "groups": habit.groups,
-        "blocking": habit.blocking,
-        "lifetime": as_lifetime(habit.lifetime),
-        "gives": float(gives),
-        "brings": float(brings),
-    }
+    return SessionHabits(
+        budget=habit.budget,
+        groups=habit.groups,
+        blocking=habit.blocking,
+        lifetime=as_lifetime(habit.lifetime),
+        gives=float(gives),
+        brings=float(brings),
+    )

@@ -7,6 +7,7 @@ drawn holds both the calibration's error and that of the sample.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from math import ceil, floor, inf, log, log1p
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads
@@ -51,18 +52,18 @@ from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 from inference_math_planner.laws.plain import thinned_cv
 
 # Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
-AT_ONCE: Admission = {
-    "whole": False,
-    "alone": False,
-    "wait_steps": 0,
-    "wait_tokens": inf,
-    "looks": 1,
-    "every": 1,
-    "guard": True,
-    "since": False,
-    "ahead": False,
-    "balanced": False,
-}
+AT_ONCE: Admission = Admission(
+    whole=False,
+    alone=False,
+    wait_steps=0,
+    wait_tokens=inf,
+    looks=1,
+    every=1,
+    guard=True,
+    since=False,
+    ahead=False,
+    balanced=False,
+)
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
 BEFORE = 0.25  # of the requests that are measured: so many come before them, at least
@@ -103,11 +104,11 @@ def candidates(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
     """
     found: dict[str, Row] = {}
     for name in ARCHITECTURES:
-        if settings[name]["rate"] > 0:
+        if settings[name].rate > 0:
             most = places(of_architecture(asked, name))
-            found[name] = seated(settings[name], min(settings[name]["batch"], most))
-    if "aggregated" in found and "chunked" not in found and target_of(asked)["mixes"]:
-        found["chunked"] = settings_row(places(asked), asked["work"]["n_in"], NEVER, NEVER)
+            found[name] = seated(settings[name], min(settings[name].batch, most))
+    if "aggregated" in found and "chunked" not in found and target_of(asked).mixes:
+        found["chunked"] = settings_row(places(asked), asked.work.n_in, NEVER, NEVER)
     return found
 
 
@@ -119,10 +120,10 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     quantile of the gaps. Pools have so many in any case: a decode that waits for a place waits in its gaps. Pools that
     are equally fast at full load are not at part load: prompts wait for a unit.
     """
-    n_in = asked["work"]["n_in"]
+    n_in = asked.work.n_in
     found: list[Row] = []
-    seats = [row["batch"]]
-    if places(asked) > row["batch"]:
+    seats = [row.batch]
+    if places(asked) > row.batch:
         seats.append(places(asked))
     if name == "aggregated":
         if len(seats) > 1 and seats[1] >= APART * seats[0]:
@@ -131,18 +132,18 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
             found.append(seated(row, batch))
         return found
     if name == "disaggregated":
-        units, size = asked["units"], prefill_size(asked)
+        units, size = asked.units, prefill_size(asked)
         for prefill in range(1, most_prefill(units, size) + 1, max(1, floor(units / SPLITS))):
-            split = changed(asked, row, row["chunk"], prefill, left_to_decode(units, prefill, size))
+            split = changed(asked, row, row.chunk, prefill, left_to_decode(units, prefill, size))
             found.append(seated(split, seats[len(seats) - 1]))
         return found
-    whole = max(n_in, row["chunk"])
+    whole = max(n_in, row.chunk)
     chunks = [whole]
     for factor in LARGER:
-        if SMALLER * factor * row["chunk"] < whole:
-            chunks.append(factor * row["chunk"])
-    if whole > row["chunk"]:
-        chunks.append(row["chunk"])
+        if SMALLER * factor * row.chunk < whole:
+            chunks.append(factor * row.chunk)
+    if whole > row.chunk:
+        chunks.append(row.chunk)
     for chunk in chunks:
         for batch in seats:
             found.append(seated(changed(asked, row, chunk, NEVER, NEVER), batch))
@@ -151,8 +152,8 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
 def seated(row: Row, batch: float) -> Row:
     """Return a row with so many places for decodes."""
-    other = row.copy()
-    other["batch"] = batch
+    other = copy(row)
+    other.batch = batch
     return other
 
 
@@ -162,52 +163,52 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     Of pools all groups of a unit's GPUs have as many prompts. No more decode beside chunks than these replace when they
     finish, whatever places there are.
     """
-    chunk = row["chunk"]
+    chunk = row.chunk
     if name == "disaggregated":
-        chunk = of_group(asked, row)["chunk"] * ranks_of(prefill_unit(asked))
-    own, target = changed(asked, row, chunk, row["prefill_units"], row["decode_units"]), target_of(asked)
+        chunk = of_group(asked, row).chunk * ranks_of(prefill_unit(asked))
+    own, target = changed(asked, row, chunk, row.prefill_units, row.decode_units), target_of(asked)
     if name == "disaggregated":
         return pools_rate(target, one, own)
     if name == "aggregated":
-        return floor(row["batch"]) / round_trip(one["mixed"], floor(row["batch"]), target["steps"]) * asked["units"]
+        return floor(row.batch) / round_trip(one.mixed, floor(row.batch), target.steps) * asked.units
     if name == "chunked":
-        fed = target["groups"] * chunk * max(target["steps"] - 1, 1) / target["n_in"]
-        own["batch"] = min(row["batch"], fed)
-    return loaded(target, one, name, own)["rate"] * asked["units"]
+        fed = target.groups * chunk * max(target.steps - 1, 1) / target.n_in
+        own.batch = min(row.batch, fed)
+    return loaded(target, one, name, own).rate * asked.units
 
 
 def system_for(asked: Asked, name: str, row: Row) -> System:
     """Return an architecture's row as what the simulator runs."""
-    unit, work, first = asked["unit"], asked["work"], prefill_unit(asked)
+    unit, work, first = asked.unit, asked.work, prefill_unit(asked)
     ranks = ranks_of(first)
-    n_in, batch = work["n_in"], ceil(row["batch"])
-    cached = stored_tokens(n_in, work["alpha"])
+    n_in, batch = work.n_in, ceil(row.batch)
+    cached = stored_tokens(n_in, work.alpha)
     # What is written waits with what is loaded: of recorded requests as much with each stored token.
-    waits = kv_moved(unit, work, asked["read_bw"]) / cached if cached > 0 else 0.0
+    waits = kv_moved(unit, work, asked.read_bw) / cached if cached > 0 else 0.0
     pools = name == "disaggregated"
-    incoming = sent_bytes(asked) / n_in / asked["pool_bw"]
-    admission = AT_ONCE.copy()
-    admission["ahead"] = asked["ahead"]
+    incoming = sent_bytes(asked) / n_in / asked.pool_bw
+    admission = copy(AT_ONCE)
+    admission.ahead = asked.ahead
     # Each group of attention has a whole prompt, or a chunk, of its own.
-    budget, most, own = inf, batch, unit["layout"]["dp"]
-    if name == "aggregated" and asked["engine"]["counts_decodes"]:  # whose steps have a whole prompt's tokens
+    budget, most, own = inf, batch, unit.layout.dp
+    if name == "aggregated" and asked.engine.counts_decodes:  # whose steps have a whole prompt's tokens
         budget = unit_budget(asked, whole_prompt(asked), batch)
     if name == "disaggregated":
         budget, own = computed_tokens(asked, of_group(asked, row)), 1
     if name == "chunked":  # prompts under way hold places, too
         budget = unit_budget(asked, computed_tokens(asked, row), batch)
         most = unit_seats(asked, row)
-    return {
-        "engines": 1 if name == "disaggregated" else asked["units"],
-        "prefill_units": floor(row["prefill_units"]) if pools else 0, "groups": ranks,
-        "decode_units": floor(row["decode_units"]) if pools else asked["units"],
-        "transfer": ranks * incoming * unit["gpus"] / first["gpus"], "incoming": incoming,
-        "budget": budget, "max_batch": most,
-        "kv_capacity": kv_pooled(unit, n_in + work["n_out"], asked["engine"]["windows"]),
-        "grows": asked["engine"]["kv_grows"], "load": waits,
-        "gives": unit["gives"], "brings": verify_tokens(asked), "admission": admission,
-        "ranks": own, "by_chance": False,
-    }  # fmt: skip
+    return System(
+        engines=1 if name == "disaggregated" else asked.units,
+        prefill_units=floor(row.prefill_units) if pools else 0, groups=ranks,
+        decode_units=floor(row.decode_units) if pools else asked.units,
+        transfer=ranks * incoming * unit.gpus / first.gpus, incoming=incoming,
+        budget=budget, max_batch=most,
+        kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.windows),
+        grows=asked.engine.kv_grows, load=waits,
+        gives=unit.gives, brings=verify_tokens(asked), admission=admission,
+        ranks=own, by_chance=False,
+    )  # fmt: skip
 
 
 def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
@@ -215,22 +216,22 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
     longest = 0
     for n_in, n_out, _ in mix:
         longest = max(longest, n_in + n_out)
-    return longest <= system["kv_capacity"]
+    return longest <= system.kv_capacity
 
 
 def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
-    unit, work = asked["unit"], asked["work"]
-    room = BEYOND * kv_pooled(unit, work["n_in"] + work["n_out"], asked["engine"]["windows"])
-    return Pace(unit_terms(unit, moved_by(found, asked["moves"])), floor_terms(unit), factors[0], factors[1], room)
+    unit, work = asked.unit, asked.work
+    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, asked.engine.windows)
+    return Pace(unit_terms(unit, moved_by(found, asked.moves)), floor_terms(unit), factors[0], factors[1], room)
 
 
 def prefill_pace(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit of the prefill pool."""
-    own = asked.copy()
-    own["unit"] = prefill_unit(asked)
-    if len(asked["pools"]) > 0:
-        own["moves"] = asked["pools"][0]["prefill_moves"]
+    own = copy(asked)
+    own.unit = prefill_unit(asked)
+    if len(asked.pools) > 0:
+        own.moves = asked.pools[0].prefill_moves
     return pace_of(own, found, factors)
 
 
@@ -241,8 +242,8 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
     unit puts the draws in another order, so that others stand for all: between two units whose costs lie close together
     fleets may differ by a unit for that alone.
     """
-    steps = answer_steps(asked["unit"], asked["work"]["n_out"])
-    needs = [one["ttft_1"] + steps * (one["cache_read"] + one["own"]) for one in each]
+    steps = answer_steps(asked.unit, asked.work.n_out)
+    needs = [one.ttft_1 + steps * (one.cache_read + one.own) for one in each]
     order = list(range(len(each)))
     order.sort(key=lambda i: needs[i])
     many = min(DRAWN, len(order))
@@ -291,32 +292,32 @@ def played(
     both limits (0: means must). Each draw has its own arrivals, which so many `replicas` share. A score of 1 keeps the
     promise; where it is not `enough`, the play ends early.
     """
-    place, pace = under["place"], under["pace"]
-    work, under_way = asked["work"], usually_under_way(asked, system, pace, rate)
+    place, pace = under.place, under.pace
+    work, under_way = asked.work, usually_under_way(asked, system, pace, rate)
     since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
     many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
-    lengths = shuffled(drawn["lengths"], place, many, 0.0)
+    lengths = shuffled(drawn.lengths, place, many, 0.0)
     # At random, they are those of all replicas; else a part of all is drawn.
-    cv, seed = drawn["cv"], lengths[0]
-    gaps = shuffled(drawn["gaps"], place, many, 1.0) if cv == 1 else thinned(cv, seed, many, replicas)
-    if len(drawn["like"]) > 0:
-        requests = requests_like(gaps, lengths, rate, drawn["like"])
+    cv, seed = drawn.cv, lengths[0]
+    gaps = shuffled(drawn.gaps, place, many, 1.0) if cv == 1 else thinned(cv, seed, many, replicas)
+    if len(drawn.like) > 0:
+        requests = requests_like(gaps, lengths, rate, drawn.like)
     else:
-        stored = stored_tokens(work["n_in"], work["alpha"])
-        requests = requests_of(gaps, lengths, rate, max(floor(work["n_in"] + 0.5), 1), work["n_out"], stored)
-    differ(asked, requests, drawn["lengths"], place)
-    tally = Tally(asked["ttft"], asked["tpot"], under["front"], since, since + MEASURED, drawn["share"], enough > 0)
-    return goodput(system, under["prefill"], pace, requests, tally)
+        stored = stored_tokens(work.n_in, work.alpha)
+        requests = requests_of(gaps, lengths, rate, max(floor(work.n_in + 0.5), 1), work.n_out, stored)
+    differ(asked, requests, drawn.lengths, place)
+    tally = Tally(asked.ttft, asked.tpot, under.front, since, since + MEASURED, drawn.share, enough > 0)
+    return goodput(system, under.prefill, pace, requests, tally)
 
 
 def usually_under_way(asked: Asked, system: System, pace: StepTimes, rate: float) -> float:
     """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
-    units = system["decode_units"] if system["prefill_units"] > 0 else system["engines"]
-    n_out, each = asked["work"]["n_out"], rate / units
-    context, steps = asked["work"]["n_in"] + n_out / 2, answer_steps(asked["unit"], n_out)
+    units = system.decode_units if system.prefill_units > 0 else system.engines
+    n_out, each = asked.work.n_out, rate / units
+    context, steps = asked.work.n_in + n_out / 2, answer_steps(asked.unit, n_out)
     decodes = 1.0
     for _ in range(SETTLES):
-        decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system["max_batch"])
+        decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system.max_batch)
     return units * decodes
 
 
@@ -326,13 +327,13 @@ def differ(asked: Asked, requests: list[Request], chances: list[float], place: i
     The chance that one is accepted scatters by `ACCEPTED_SD` about its middle, as a logistic variable cut off at 0 and
     1. All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
     """
-    unit = asked["unit"]
-    if not unit["drafts"] > 0:
+    unit = asked.unit
+    if not unit.drafts > 0:
         return
-    middle = middle_of_accepted(unit["drafts"], unit["gives"])
+    middle = middle_of_accepted(unit.drafts, unit.gives)
     own = shuffled(chances, place + DRAWN, len(requests), 0.0)
     for i in range(len(requests)):
-        requests[i].gives = own_yield(unit["drafts"], middle, own[i])
+        requests[i].gives = own_yield(unit.drafts, middle, own[i])
 
 
 def own_yield(drafts: float, middle: float, chance: float) -> float:
@@ -425,9 +426,9 @@ def slow_places(count: int) -> int:
 
 def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
     """Return about what a replica with one of its rows sustains in a draw."""
-    top: float = host["top"](name, units, row, place)
+    top: float = host.top(name, units, row, place)
     low, high = highest_rates(
-        top, guess * top, WIDE, lambda rate: host["play"](name, units, row, place, rate, 1.0)[0] >= 1
+        top, guess * top, WIDE, lambda rate: host.play(name, units, row, place, rate, 1.0)[0] >= 1
     )
     between_both: float = (low * high) ** 0.5
     return between_both
@@ -441,8 +442,8 @@ def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, 
     missed = 0
     for k in range(looked):
         place = count - 1 - k
-        far = rate > FULL * host["top"](name, units, row, place)
-        if far or host["play"](name, units, row, place, rate, 1.0)[0] < 1:
+        far = rate > FULL * host.top(name, units, row, place)
+        if far or host.play(name, units, row, place, rate, 1.0)[0] < 1:
             missed += 1
             if count - missed <= slow_places(count):
                 return False
@@ -457,7 +458,7 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     sizes: list[int] = []
     own = of_architecture(asked, name)
     units = 1 + ceil(prefill_size(own) - LITTLE) if name == "disaggregated" else 1
-    while units <= own["units"]:
+    while units <= own.units:
         sizes.append(units)
         units += 1 if units < ALL_TO else floor(units / 8)
     return sizes
@@ -465,7 +466,7 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
 
 def sure_top(host: Host, name: str, units: int, row: int, count: int) -> float:
     """Return what a replica serves at full load in nine of ten draws."""
-    tops = [host["top"](name, units, row, place) for place in range(count)]
+    tops = [host.top(name, units, row, place) for place in range(count)]
     tops.sort(key=lambda top: -top)
     return tops[slow_places(count)]
 
@@ -480,7 +481,7 @@ def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     sizes = sizes_of(asked, name)
     sizes.reverse()
     for units in sizes:
-        for row in range(host["rows"](name, units)):
+        for row in range(host.rows(name, units)):
             gpus = replica_gpus(asked, name, units, row)
             alone = name != "disaggregated"  # units without pools serve as much as each of them does
             top = units * sure_top(host, name, 1, row, count) if alone else sure_top(host, name, units, row, count)
@@ -509,9 +510,9 @@ def replica_gpus(asked: Asked, name: str, units: int, row: int) -> int:
     """Return the GPUs of a replica with one of the rows that are tried: units of two sizes may leave some over."""
     own = of_architecture(asked, name)
     if name != "disaggregated":
-        return units * own["unit"]["gpus"]
+        return units * own.unit.gpus
     prefill, decode = pools_of(name, units, row, prefill_size(own))
-    return prefill * prefill_unit(own)["gpus"] + decode * own["unit"]["gpus"]
+    return prefill * prefill_unit(own).gpus + decode * own.unit.gpus
 
 
 def smallest_gpus(asked: Asked, name: str) -> int:
@@ -652,14 +653,14 @@ def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[f
     for place in range(count):
         if place % APART_DRAWS == 0 or place == count - 1:
             found[place] = rate_at(host, name, units, row, place, guess)
-            share = found[place] / host["top"](name, units, row, place)
+            share = found[place] / host.top(name, units, row, place)
             guess = max(share, LEAST) if share > 0 else guess
     for place in range(count):
         if found[place] < 0:
             before = place - place % APART_DRAWS
             after = min(before + APART_DRAWS, count - 1)
-            low, high = [found[at] / host["top"](name, units, row, at) for at in [before, after]]
-            top = host["top"](name, units, row, place)
+            low, high = [found[at] / host.top(name, units, row, at) for at in [before, after]]
+            top = host.top(name, units, row, place)
             part = (place - before) / (after - before)
             either = min(low, high) > 0
             found[place] = (
@@ -672,33 +673,33 @@ def kept_idle(host: Host, name: str, units: int, row: int, count: int) -> int:
     """Return in how many of the first draws a replica with next to nothing to do keeps the promise."""
     kept = 0
     for place in range(count):
-        kept += 1 if host["play"](name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
+        kept += 1 if host.play(name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
     return kept
 
 
 def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> Standing:
     """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
 
-    units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `fleet_of` has.
+    units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `settle` tells.
     `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
     place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
     """
     own = of_architecture(asked, name)
     units, row, many, sure = cheapest(own, host, name, traffic, have, count, inf)
-    one: Standing = {
-        "name": name,
-        "units": units,
-        "row": row,
-        "gpus": replica_gpus(own, name, units, row),
-        "each": sustained(host, name, units, row, count),
-        "sure": sure,
-        "replicas": many,
-        "idle": 0.0,
-    }
+    one: Standing = Standing(
+        name=name,
+        units=units,
+        row=row,
+        gpus=replica_gpus(own, name, units, row),
+        each=sustained(host, name, units, row, count),
+        sure=sure,
+        replicas=many,
+        idle=0.0,
+    )
     if many > 0:
-        one.update(fleet_of(host, one, traffic, have, count))
+        settle(host, one, traffic, have, count)
     else:
-        one["idle"] = kept_idle(host, name, units, row, count)
+        one.idle = kept_idle(host, name, units, row, count)
     return one
 
 
@@ -715,55 +716,49 @@ def crowd(
     costs: dict[str, float] = {}
     for name in ARCHITECTURES:
         rates[name], costs[name] = [0.0 for _ in range(count)], inf
-        if name in fleets and fleets[name]["replicas"] > 0:
+        if name in fleets and fleets[name].replicas > 0:
             one = fleets[name]
-            rates[name] = [worth(each, one["gpus"], traffic, have) for each in one["each"]]
-            costs[name] = -one["sold"] if have > 0 else one["gpus_all"][0]
+            rates[name] = [worth(each, one.gpus, traffic, have) for each in one.each]
+            costs[name] = -one.sold if have > 0 else one.gpus_all[0]
     goodput: dict[str, float] = {}
     for name in ARCHITECTURES:
         goodput[name] = mean_of(rates[name])
     solution = chosen(rates, goodput, doubts)
-    order = solution["order"]
+    order = solution.order
     order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]
-    solution["best"] = first if costs[first] < inf else ""
-    solution["lead"] = mean_of(leads(rates[first], rates[second]))
+    solution.best = first if costs[first] < inf else ""
+    solution.lead = mean_of(leads(rates[first], rates[second]))
     both = costs[first] < inf and costs[second] < inf
     near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
-    solution["tie"] = both and (near or solution["best_in"][first] < LIKELY)
+    solution.tie = both and (near or solution.best_in[first] < LIKELY)
     return solution
 
 
-def fleet_of(host: Host, one: Standing, traffic: float, have: float, count: int) -> Standing:
-    """Return how many replicas a fleet has, what it serves, and what its requests see at that, by the draws."""
-    fits = one["replicas"]
-    own = one["sure"] if have > 0 else traffic / fits
+def settle(host: Host, one: Standing, traffic: float, have: float, count: int) -> None:
+    """Say of a fleet how many GPUs it has, what it serves, and what its requests see at that, by the draws."""
+    fits = one.replicas
+    own = one.sure if have > 0 else traffic / fits
     rate = fits * own if have > 0 else traffic
-    name, units, row = one["name"], one["units"], one["row"]
-    needs = [ceil(traffic / each) * one["gpus"] if each > 0 else inf for each in one["each"]]
-    full_loads = [fits * host["top"](name, units, row, place) for place in range(count)]
+    name, units, row = one.name, one.units, one.row
+    needs = [ceil(traffic / each) * one.gpus if each > 0 else inf for each in one.each]
+    full_loads = [fits * host.top(name, units, row, place) for place in range(count)]
     first: list[float] = []
     gaps: list[float] = []
     kept = 0
     for place in range(count):
-        told = host["play"](name, units, row, place, own, 1.0)
+        told = host.play(name, units, row, place, own, 1.0)
         if told[0] < 1:  # it was broken off
-            told = host["play"](name, units, row, place, own, 0.0)
+            told = host.play(name, units, row, place, own, 0.0)
         first.append(told[1])
         gaps.append(told[2])
         kept += 1 if told[0] >= 1 else 0
-    spans = [ceil(end / one["gpus"] - 1e-9) * one["gpus"] if end < inf else inf for end in spread_of(needs)]
-    gpus, served = fits * one["gpus"], spread_of([fits * each for each in one["each"]])
-    return {
-        "replicas": fits,
-        "gpus_all": [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed(gpus),
-        "rate": [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed(rate),
-        "sold": rate,
-        "full": median(full_loads),
-        "ttft": middle_of(first),
-        "tpot": middle_of(gaps),
-        "kept": kept / count,
-    }
+    spans = [ceil(end / one.gpus - 1e-9) * one.gpus if end < inf else inf for end in spread_of(needs)]
+    gpus, served = fits * one.gpus, spread_of([fits * each for each in one.each])
+    one.gpus_all = [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed(gpus)
+    one.rate = [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed(rate)
+    one.sold, one.full, one.kept = rate, median(full_loads), kept / count
+    one.ttft, one.tpot = middle_of(first), middle_of(gaps)
 
 
 def middle_of(values: list[float]) -> list[float]:

@@ -12,6 +12,7 @@ import pandas as pd
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.numerals import as_gb, digits, percent
+from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
 from inference_math.optimiser.types import Verdict
@@ -197,33 +198,33 @@ def size_store(
         raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
     case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
     cost, each = Steps(unit.near(case.work)), kv_sent(unit.numbers, whole.prompt) / whole.prompt
-    asked: LadderNumbers = {
-        "turns": turns.numbers,
-        "users": as_number("users", users, ANY_POSITIVE),
-        "units": count,
-        "gpus": unit.gpus,
-        "front": unit.front.seconds,
-        "tokens": [unit.kv_tokens(whole.prompt), *(size / each / count for _, _, size in places)],
-        "loads": [
+    asked: LadderNumbers = LadderNumbers(
+        turns=turns.numbers,
+        users=as_number("users", users, ANY_POSITIVE),
+        units=count,
+        gpus=unit.gpus,
+        front=unit.front.seconds,
+        tokens=[unit.kv_tokens(whole.prompt), *(size / each / count for _, _, size in places)],
+        loads=[
             0.0,
             *(kv_loaded(unit.numbers, whole.prompt, unit.gpus * one.read_bw) / whole.prompt for _, one, _ in places),
         ],
-        "bytes": each,
-        "habits": session_habits(replace(habit, groups=unit.dp), cost),
-        "doubt": case.doubts["store"],
-    }
+        bytes=each,
+        habits=session_habits(replace(habit, groups=unit.dp), cost),
+        doubt=case.doubts["store"],
+    )
     found = ladder(asked, cost)
-    rows = pd.DataFrame(found).drop(columns="found")
+    rows = pd.DataFrame(plain(found)).drop(columns="found")
     rows.insert(0, "tier", ["hbm", *tiers])
-    rows.insert(1, "gb", [count * held * each / 1e9 for held in asked["tokens"]])
-    rows.insert(2, "tokens", [count * held for held in asked["tokens"]])
+    rows.insert(1, "gb", [count * held * each / 1e9 for held in asked.tokens])
+    rows.insert(2, "tokens", [count * held for held in asked.tokens])
     rows["gain"] = rows["rate"] / rows["rate"].iloc[0]
     sure = tier_verdicts(asked, found)
-    rows[["chance", "sure"]] = pd.DataFrame(sure)
+    rows[["chance", "sure"]] = pd.DataFrame(plain(sure))
     rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.
-    many = units_alone(asked, cost, found[-1]["rate"]) if places else count
+    many = units_alone(asked, cost, found[-1].rate) if places else count
     low, high = latency_ends(asked, *_drawn(case), found[-1])
     limits = [sla.ttft, sla.tpot, rows["kept"].iloc[-1]] if sla else []
     head = tuple(map(say, ladder_head(asked, found[-1], limits, sizes)))
@@ -231,21 +232,21 @@ def size_store(
     notes = tuple(map(say, [*ladder_notes(asked, found, sizes, many, [low, high]), *stands]))
     needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
     return Ladder(
-        rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked["users"], turns.think,
+        rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked.users, turns.think,
         count, count * unit.gpus, many, (low, high), tuple(map(_gain_said, rows["gain"], sure)),
-        tuple(found[-1]["found"]), head, notes,
+        tuple(found[-1].found), head, notes,
     )  # fmt: skip
 
 
 def _gained(rows: pd.DataFrame) -> dict[str, list[str]]:
     """Return in words what rows of a ladder gain over the first, and how sure that is."""
-    sure = [say(cell({"chance": one["chance"], "sure": one["sure"]})) for one in rows.to_dict("records")]
+    sure = [say(cell(Verdict(chance=one["chance"], sure=one["sure"]))) for one in rows.to_dict("records")]
     return {"gain": rows["gain"].map(digits).tolist(), "how sure": sure}
 
 
 def _gain_said(gain: float, sure: Verdict) -> str:
     """Return in words what a row of a ladder gains over the first; "" of that itself."""
-    if not sure["sure"]:
+    if not sure.sure:
         return ""
     return say({"key": "sure.same"} if abs(gain - 1) < NEAR else worded("sure.store", sure))
 

@@ -305,21 +305,21 @@ def _chosen(
         raise _none(host, asked, kept)
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
     crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.doubts)
-    ordered = [name for name in crowd["order"] if name in names and fleets[name]["replicas"]]
+    ordered = [name for name in crowd.order if name in names and fleets[name].replicas]
     if not ordered:
-        raise _none(host, asked, {name: fleets[name]["idle"] for name in names})
+        raise _none(host, asked, {name: fleets[name].idle for name in names})
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     sizes = [_size(host, fleets[name]) for name in ordered]
     about = found.about("rate" if have else "gpus", rate, have)
     card = carded(card_of(found.case.asked, sizes, crowd, about))
-    return replace(first, others=tuple(others), tie=bool(crowd["tie"]) and bool(others), card=card)
+    return replace(first, others=tuple(others), tie=bool(crowd.tie) and bool(others), card=card)
 
 
 def _able(host: _Host, names: Sequence[str]) -> bool:
     """Return whether some replica keeps the promise with next to nothing to do; if none does, none does under load."""
     for name in names:
         units = queues.sizes_of(host.case.asked, name)[0]
-        for row in range(host.asked["rows"](name, units)):
+        for row in range(host.asked.rows(name, units)):
             if queues.keeps(host.asked, name, units, row, queues.IDLE, host.count, host.count):
                 return True
     return False
@@ -334,8 +334,8 @@ def _none(host: _Host, asked: _Asked, kept: Mapping[str, float]) -> NoFleetError
 
 def _size(host: _Host, one: Standing) -> Size:
     """Return what a card compares of an architecture's fleet."""
-    name, units = one["name"], int(one["units"])
-    return fleet_sized(host.of(name, units)[0], one, host.row(name, units, int(one["row"])))
+    name, units = one.name, int(one.units)
+    return fleet_sized(host.of(name, units)[0], one, host.row(name, units, int(one.row)))
 
 
 def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
@@ -347,7 +347,7 @@ def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
     slow, share, limits = queues.slow_places(count), 0.0, [(inf, inf)]
     for name in host.settings:
         units = queues.sizes_of(case.asked, name)[0]
-        told = [host.asked["play"](name, units, 0, place, queues.IDLE, 0.0) for place in range(count)]
+        told = [host.asked.play(name, units, 0, place, queues.IDLE, 0.0) for place in range(count)]
         share = max(share, asked.share * sorted((one[0] for one in told), reverse=True)[slow])
         limits.append((sorted(one[1] for one in told)[slow], sorted(one[2] for one in told)[slow]))
     if 0.1 <= share < asked.share:
@@ -423,19 +423,19 @@ def _host(found: Plan, asked: _Asked) -> _Host:
 
 def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Asked, have: int) -> Fleet:
     """Return an architecture's part of the answer."""
-    name = one["name"]
-    units, replicas = int(one["units"]), int(one["replicas"])
-    case, plain, row = host.case, host.of(name, units)[0], host.row(name, units, int(one["row"]))
-    sold = float(one["sold"])
+    name = one.name
+    units, replicas = int(one.units), int(one.replicas)
+    case, plain, row = host.case, host.of(name, units)[0], host.row(name, units, int(one.row))
+    sold = float(one.sold)
     behind = 1 if name == "disaggregated" else units
     decoding = np.nan
     if name == "disaggregated":
-        decoding = row["decode_units"] * replicas
+        decoding = row.decode_units * replicas
     return Fleet(
-        name, replicas, units, _three(one["gpus_all"]), sold, _three(one["rate"]), one["full"],
-        _three(one["ttft"]), _three(one["tpot"]), one["kept"],
-        crowd["best_in"][name], crowd["loss"][name], crowd["none_in"],
-        answers.usd_per_million(one["gpus_all"][0], case.price or 0.0, sold * case.work.n_out),
+        name, replicas, units, _three(one.gpus_all), sold, _three(one.rate), one.full,
+        _three(one.ttft), _three(one.tpot), one.kept,
+        crowd.best_in[name], crowd.loss[name], crowd.none_in,
+        answers.usd_per_million(one.gpus_all[0], case.price or 0.0, sold * case.work.n_out),
         engine_args(case, plain, name, row), plain_settings(plain, name, row),
         lines_for(case, plain, name, row, behind), row,
         asked.share or None, asked.cv_arrivals, asked.played, sold * sent_bytes(plain) / decoding / 1e9,
@@ -516,10 +516,10 @@ class _Side:
         self.places = queues.representative(asked, list(costs))
         few = [found.pairs[i] for i in self.places]
         self.draws: list[Draw] = [
-            {
-                "pace": queues.pace_of(asked, *drawn), "prefill": queues.prefill_pace(asked, *drawn),
-                "front": costs[i]["front"] + handover, "place": place,
-            }
+            Draw(
+                pace=queues.pace_of(asked, *drawn), prefill=queues.prefill_pace(asked, *drawn),
+                front=costs[i].front + handover, place=place,
+            )
             for place, (i, drawn) in enumerate(zip(self.places, few, strict=True))
         ]  # fmt: skip
 
@@ -537,30 +537,24 @@ class _Host:
         self.case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
         self._asked = asked
         apart, solved = self.case.of_architecture("disaggregated"), found.solved
-        together = _Side(found, self.case.asked, solved["costs"], 0.0)
-        pools = _Side(found, apart, solved["pool_costs"], apart["handover"])
+        together = _Side(found, self.case.asked, solved.costs, 0.0)
+        pools = _Side(found, apart, solved.pool_costs, apart.handover)
         self._sides = {name: pools if name == "disaggregated" else together for name in ARCHITECTURES}
-        self._drawn: Drawn = {
-            "gaps": asked.gaps,
-            "cv": asked.cv_arrivals,
-            "lengths": asked.lengths,
-            "like": asked.like,
-            "share": asked.share,
-        }
+        self._drawn: Drawn = Drawn(
+            gaps=asked.gaps, cv=asked.cv_arrivals, lengths=asked.lengths, like=asked.like, share=asked.share
+        )
         # Settings are chosen under the draws that stand for all.
         of = cache(lambda places: found.solved if len(places) == len(found.pairs) else _solved(found, places))
-        chosen = {name: of(tuple(side.places))["settings"][name] for name, side in self._sides.items()}
+        chosen = {name: of(tuple(side.places)).settings[name] for name, side in self._sides.items()}
         self.settings = queues.candidates(self.case.asked, chosen)
         for name, row in self.settings.items():
             if not queues.longest_fits(asked.like, queues.system_for(self._sides[name].asked, name, row)):
                 raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.count = len(together.places)
         self.of = cache(self._rows)
-        self.asked: Host = {
-            "rows": lambda name, units: len(self.of(name, units)[1]),
-            "top": cache(self._full),
-            "play": cache(self._simulated),
-        }
+        self.asked: Host = Host(
+            rows=lambda name, units: len(self.of(name, units)[1]), top=cache(self._full), play=cache(self._simulated)
+        )
 
     def row(self, name: str, units: int, row: int) -> Row:
         """Return one of the rows that were tried."""
@@ -583,9 +577,9 @@ class _Host:
             return queues.played(own, system, draw, self._drawn, rate, among, enough)
         requests = _part(self._asked.trace, rate)
         queues.differ(own, requests, self._asked.lengths, place)
-        limits = own["ttft"], own["tpot"], draw["front"]
+        limits = own.ttft, own.tpot, draw.front
         tally = Tally(*limits, 0, len(requests), self._asked.share, enough > 0)
-        return goodput(system, draw["prefill"], draw["pace"], requests, tally)
+        return goodput(system, draw.prefill, draw.pace, requests, tally)
 
 
 def _rate(traffic: float | Trace) -> float:
@@ -655,8 +649,8 @@ def as_record(
 
 def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
     """Return a fleet as a record has it."""
-    pools, prefill = one.architecture == "disaggregated", one.row["prefill_units"]
-    decoding = int(one.row["decode_units"]) if pools else 0
+    pools, prefill = one.architecture == "disaggregated", one.row.prefill_units
+    decoding = int(one.row.decode_units) if pools else 0
     same = ("best_in", "loss", "replicas", "units", "kept", "none_in")
     return changed(
         basis(found, one.architecture),

@@ -39,18 +39,18 @@ def tried_in_a_node(most: int, mixture: bool) -> list[Layout]:
             if tp * dp > most or (dp > 1 and not mixture):
                 continue
             if dp == 1:
-                found.append({"tp": tp, "ep": 1, "dp": 1, "pp": 1})
+                found.append(Layout(tp=tp, ep=1, dp=1, pp=1))
             if mixture and tp * dp > 1:
-                found.append({"tp": tp, "ep": tp * dp, "dp": dp, "pp": 1})
+                found.append(Layout(tp=tp, ep=tp * dp, dp=dp, pp=1))
     return found
 
 
 def first_of(solved: Solution, names: list[str]) -> str:
     """Return that of some architectures with the highest goodput."""
     at = 0
-    while solved["order"][at] not in names:
+    while solved.order[at] not in names:
         at += 1
-    return solved["order"][at]
+    return solved.order[at]
 
 
 def pairs_by_bound(halves: list[list[float]], gpus: list[int]) -> list[list[float]]:
@@ -73,7 +73,7 @@ def rates_that_fit(asked: Asked, solved: Solution, names: list[str], have: float
     """Return the GPUs of the smallest replica, and the requests/s of a GPU at full load, of what fits, if GPUs are."""
     found: list[list[float]] = []
     for name in names:
-        rate = told_rate(solved, name)[0] / asked["unit"]["gpus"]
+        rate = told_rate(solved, name)[0] / asked.unit.gpus
         if rate > 0:
             size = smallest_gpus(asked, name)
             if have <= 0 or size <= have:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
+from inference_math.evidence.records import plain
 from inference_math_planner.fleets import sessions as law
 from inference_math_planner.fleets.caches import as_lifetime
 from inference_math_planner.fleets.types import SessionNumbers, TurnNumbers
@@ -87,7 +88,7 @@ class Turns:
 
     def sessions(self, served: float) -> Sessions:
         """Return what the laws ask of them, where each turn waits and is served for so many seconds."""
-        return Sessions(**law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO)))
+        return Sessions(**plain(law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO))))
 
     def drawn(self, users: int, seconds: float, *, seed: int = 0) -> list[Turn]:
         """Return the requests that so many users send, in blocks of one token, if answers take no time.
@@ -126,7 +127,7 @@ class Turns:
     @property
     def numbers(self) -> TurnNumbers:
         """All of them as `fleets.sessions` takes them."""
-        return cast("TurnNumbers", asdict(self))
+        return TurnNumbers(**asdict(self))
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class Sessions:
     @property
     def numbers(self) -> SessionNumbers:
         """All of them as `fleets.sessions` takes them."""
-        return cast("SessionNumbers", asdict(self))
+        return SessionNumbers(**asdict(self))
 
     @property
     def prompt(self) -> float:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
+
+from msgspec import field
+
+from inference_math.evidence.records import Record
 
 if TYPE_CHECKING:
     from inference_math.simulate.types import StepTimes
 
 
-class TurnNumbers(TypedDict):
+class TurnNumbers(Record):
     """Sessions of equal turns; see `fleets.turns.Turns`."""
 
     turns: float
@@ -21,7 +25,7 @@ class TurnNumbers(TypedDict):
     shared: float
 
 
-class SessionNumbers(TypedDict):
+class SessionNumbers(Record):
     """Means of sessions; see `fleets.turns.Sessions`."""
 
     again: float
@@ -33,7 +37,7 @@ class SessionNumbers(TypedDict):
     served: float
 
 
-class SessionHabits(TypedDict):
+class SessionHabits(Record):
     """How an engine computes and loads; see `fleets.loops.Habit`. A step gives each decode tokens, and brings some."""
 
     budget: float
@@ -44,7 +48,7 @@ class SessionHabits(TypedDict):
     brings: float
 
 
-class Visit(TypedDict):
+class Visit(Record):
     """What users in a closed loop see; see `fleets.loops.Loop`. A turn waits for room, and holds it, for seconds."""
 
     found: list[float]
@@ -58,7 +62,7 @@ class Visit(TypedDict):
     holds: float
 
 
-class LadderNumbers(TypedDict):
+class LadderNumbers(Record):
     """What is asked of a ladder of tiers: users of so many units, and the tokens that HBM and each tier hold of one."""
 
     turns: TurnNumbers
@@ -73,7 +77,7 @@ class LadderNumbers(TypedDict):
     doubt: list[float]  # of what a store gains; see `optimiser.doubt`
 
 
-class TierRow(TypedDict):
+class TierRow(Record):
     """What the tiers down to one find and bring; see `planner.Ladder`."""
 
     together: float
@@ -87,8 +91,8 @@ class TierRow(TypedDict):
     prompts: float
 
 
-class Standing(TypedDict, total=False):
-    """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.fleet_of`."""
+class Standing(Record):
+    """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.settle`."""
 
     name: str
     units: int
@@ -98,16 +102,16 @@ class Standing(TypedDict, total=False):
     sure: float  # that it sustains in nine of ten draws
     idle: float  # draws in which it keeps the promise with next to nothing to do, where no fleet does
     replicas: int
-    gpus_all: list[float]
-    rate: list[float]
-    sold: float
-    full: float  # requests/s of the same GPUs at full load
-    ttft: list[float]
-    tpot: list[float]
-    kept: float
+    gpus_all: list[float] = field(default_factory=list)
+    rate: list[float] = field(default_factory=list)
+    sold: float = 0.0
+    full: float = 0.0  # requests/s of the same GPUs at full load
+    ttft: list[float] = field(default_factory=list)
+    tpot: list[float] = field(default_factory=list)
+    kept: float = 0.0
 
 
-class Host(TypedDict):
+class Host(Record):
     """Who plays replicas, and answers what was asked before from memory; see `queues.standing`."""
 
     rows: Callable[[str, int], int]
@@ -115,7 +119,7 @@ class Host(TypedDict):
     play: Callable[[str, int, int, int, float, float], list[float]]
 
 
-class Draw(TypedDict):
+class Draw(Record):
     """A draw of the calibration: seconds of steps, of each TTFT beside them, and the place of its arrivals."""
 
     pace: StepTimes
@@ -124,7 +128,7 @@ class Draw(TypedDict):
     place: int
 
 
-class Drawn(TypedDict):
+class Drawn(Record):
     """What requests are made of: times between them and their CV, chances of lengths, rows to be like, the promise."""
 
     gaps: list[float]

@@ -7,6 +7,7 @@ SciPy that the page has of its own: the book prints it as JavaScript.
 
 from __future__ import annotations
 
+from copy import copy
 from math import floor, inf
 
 from scipy.special import gammainc
@@ -26,15 +27,15 @@ NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
 
 def calm(turns: TurnNumbers, wait: float) -> TurnNumbers:
     """Return turns of users who wait for so long beside their thinking: meanwhile they hold nothing."""
-    other, think = turns.copy(), turns["think"] + wait
-    other["think"] = think
-    other["cv"] = turns["cv"] * turns["think"] / max(think, 1e-12)
+    other, think = copy(turns), turns.think + wait
+    other.think = think
+    other.cv = turns.cv * turns.think / max(think, 1e-12)
     return other
 
 
 def turns_held(one: SessionNumbers, hbm: float) -> float:
     """Return the turns that HBM has room for; what all prompts share, they hold together."""
-    return max(1.0, (hbm - one["shared"]) / (one["again"] + one["brought"]))
+    return max(1.0, (hbm - one.shared) / (one.again + one.brought))
 
 
 def tiers_find(
@@ -58,17 +59,17 @@ def visits(
 
     HBM has the first of the `tokens`, whose load is 0: seconds that a token takes to come.
     """
-    groups, served = habits["groups"], Served(turns, cost, habits, tokens[0])
+    groups, served = habits.groups, Served(turns, cost, habits, tokens[0])
     parts = max(1.0, min(groups, users))  # a user has all of a group's part, and others stay empty
     sizes = [size / groups for size in tokens]
     seen = served.seen(users, [0.0 for _ in tokens], loads)
-    times = [seen["waits"], seen["holds"]]
+    times = [seen.waits, seen.holds]
     for _ in range(ROUNDS):
-        found = tiers_find(turns, users / parts, times, sizes, habits["lifetime"])
-        if unlike(found, seen["found"]):  # a store that holds all, or nothing, finds the same in each round
+        found = tiers_find(turns, users / parts, times, sizes, habits.lifetime)
+        if unlike(found, seen.found):  # a store that holds all, or nothing, finds the same in each round
             seen = served.seen(users, found, loads)
-        moved = [seen["waits"] - times[0], seen["holds"] - times[1]]
-        if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen["waits"] + seen["holds"]):
+        moved = [seen.waits - times[0], seen.holds - times[1]]
+        if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen.waits + seen.holds):
             break
         times = [times[0] + HALFWAY * moved[0], times[1] + HALFWAY * moved[1]]
     return seen
@@ -90,11 +91,11 @@ def store_for(
     Of them HBM has `hbm`, which turns in flight take. Where stores drop what is old, it is what can be found by turns
     that do not wait for room.
     """
-    groups, lifetime = habits["groups"], habits["lifetime"]
+    groups, lifetime = habits.groups, habits.lifetime
     each = users / max(1.0, min(groups, users))
     found = share * found_within(session_of(turns, 1.0), each, lifetime)
     seen = Served(turns, cost, habits, hbm).seen(users, [found], [0.0])
-    law = session_of(calm(turns, seen["waits"]) if lifetime == inf else turns, seen["holds"])
+    law = session_of(calm(turns, seen.waits) if lifetime == inf else turns, seen.holds)
     return groups * needed_tokens(law, each, share, lifetime)
 
 
@@ -110,18 +111,18 @@ class Served:
         self._habits = habits
         self._whole = session_of(turns, 1.0)
         self._prompt = prompt_of(self._whole)
-        self._most = habits["groups"] * turns_held(self._whole, hbm / habits["groups"])
-        self._context = self._prompt + turns["answer"] / 2
-        self._steps = max(turns["answer"] - 1, 1) / habits["gives"]
+        self._most = habits.groups * turns_held(self._whole, hbm / habits.groups)
+        self._context = self._prompt + turns.answer / 2
+        self._steps = max(turns.answer - 1, 1) / habits.gives
         # What steps take beside so many decodes: at every rate the same, so that a search for one asks again and again.
         self._known: dict[float, list[list[float]]] = {}
 
     def seen(self, users: float, found: list[float], loads: list[float]) -> Visit:
         """Return what users see, and how long a turn waits for room, and holds it."""
-        most, think = self._most, self._turns["think"]
+        most, think = self._most, self._turns.think
         self._known = {}
         kinds, placed = self._kinds(found, loads), min(users, self._most)
-        groups = self._habits["groups"]
+        groups = self._habits.groups
         own = users / groups  # of a group, whose room others do not take; who is alone there does not wait
 
         def around(rate: float) -> float:
@@ -139,17 +140,17 @@ class Served:
         # Where no more decodes keep up, who is too many waits for the first token, in HBM as far as it has room.
         more = max(users / rate - think - served - wait, 0.0)
         holds = min(served + more, most / rate)
-        return {
-            "found": found,
-            "rate": rate,
-            "ttft": at.first + wait + more,
-            "tpot": at.gap / self._habits["gives"],
-            "in_flight": rate * holds,
-            "full": rate * (served + wait + more) > most,
-            "prompts": at.busy,
-            "waits": served + wait + more - holds,
-            "holds": holds,
-        }
+        return Visit(
+            found=found,
+            rate=rate,
+            ttft=at.first + wait + more,
+            tpot=at.gap / self._habits.gives,
+            in_flight=rate * holds,
+            full=rate * (served + wait + more) > most,
+            prompts=at.busy,
+            waits=served + wait + more - holds,
+            holds=holds,
+        )
 
     def _holds(self, at: Pulse) -> float:
         """Return how long a turn holds its room; infinite where its rate is not kept up."""
@@ -160,12 +161,12 @@ class Served:
         decodes = self._decodes(rate, kinds, users)
         if decodes == inf:
             return Pulse(inf, inf, inf)
-        own = users / self._habits["groups"]
+        own = users / self._habits.groups
         others = max(own - 1, 0.0) / own  # of a group's turns, those of others
         gap = self._gap(rate, decodes, kinds)
         first = self._first(rate, others, decodes, kinds, gap)
-        if not self._habits["blocking"]:
-            line, fetched = queue_of(rate / self._habits["groups"], [[kind.share, kind.load] for kind in kinds])
+        if not self._habits.blocking:
+            line, fetched = queue_of(rate / self._habits.groups, [[kind.share, kind.load] for kind in kinds])
             loaded = 0.0
             for kind in kinds:
                 loaded += kind.share if kind.load > 0 else 0.0
@@ -176,21 +177,21 @@ class Served:
 
     def _kinds(self, found: list[float], loads: list[float]) -> list[PromptKind]:
         """Return a session's first prompts, later ones whose past was found, and those whose past was not."""
-        turns, again, prompt = self._turns, self._whole["again"], self._prompt
-        first, begins = turns["shared"] + turns["first"], 1 / turns["turns"]
+        turns, again, prompt = self._turns, self._whole.again, self._prompt
+        first, begins = turns.shared + turns.first, 1 / turns.turns
         together, waited = 0.0, 0.0
         for k in range(len(found)):
             together += found[k]
             waited += found[k] * loads[k]
-        if turns["turns"] == 1:
-            return [PromptKind(1.0, first, first - min(turns["shared"], together * first), 0.0)]
+        if turns.turns == 1:
+            return [PromptKind(1.0, first, first - min(turns.shared, together * first), 0.0)]
         later = (prompt - begins * first) / (1 - begins)
-        common = min(turns["shared"], together * prompt)
+        common = min(turns.shared, together * prompt)
         back = min(max(0.0, (together * prompt - common) / again), 1.0)
         kinds = [PromptKind(begins, first, first - common, 0.0)]
         if back > 0:
             share = (1 - begins) * back
-            kinds.append(PromptKind(share, later, max(turns["message"], 1), prompt * waited / share))
+            kinds.append(PromptKind(share, later, max(turns.message, 1), prompt * waited / share))
         if back < 1:
             kinds.append(PromptKind((1 - begins) * (1 - back), later, later - common, 0.0))
         return kinds
@@ -200,12 +201,12 @@ class Served:
 
         A step is as long as the group with the most prompt tokens takes, and costs as if all had so many.
         """
-        groups = self._habits["groups"]
+        groups = self._habits.groups
         needs = max(1.0, kind.fresh / self._room(decodes))
         pairs = (kind.n_in**2 - (kind.n_in - kind.fresh) ** 2) / 2
         prompts = 1 / needs if groups == 1 else groups  # as the engine counts them: a group's chunk is a prompt
         step = self._step(decodes, prompts, groups * kind.fresh / needs, groups * pairs / needs)
-        return [needs, step - bare, max(0.0, kind.load - (step - bare)) if self._habits["blocking"] else 0.0]
+        return [needs, step - bare, max(0.0, kind.load - (step - bare)) if self._habits.blocking else 0.0]
 
     def _all_taken(self, kinds: list[PromptKind], decodes: float) -> list[list[float]]:
         """Return the seconds of a step without prompts, alone in a list, then `_taken` of each kind of prompt."""
@@ -236,7 +237,7 @@ class Served:
             if taken[2] > 0:
                 loads.append([kind.share, taken[2]])
                 longest += kind.share * taken[2]
-        groups = self._habits["groups"]
+        groups = self._habits.groups
         each, most = rate / groups, rate * (beside + longest) / groups
         if most >= 1:
             return inf
@@ -258,7 +259,7 @@ class Served:
 
     def _first(self, rate: float, others: float, decodes: float, kinds: list[PromptKind], gap: float) -> float:
         """Return the mean seconds to a first token, of a rate that is kept up; infinite where prompts wait for ever."""
-        each_takes, groups = self._all_taken(kinds, decodes), self._habits["groups"]
+        each_takes, groups = self._all_taken(kinds, decodes), self._habits.groups
         bare = each_takes[0][0]
         wholes: list[list[float]] = []
         for k in range(len(kinds)):  # all of its time, but for its last step
@@ -272,7 +273,7 @@ class Served:
 
     def _room(self, decodes: float) -> float:
         """Return the prompt tokens that a group's step has room for beside so many decodes of all."""
-        return max(self._habits["budget"] - self._habits["brings"] * decodes / self._habits["groups"], 1.0)
+        return max(self._habits.budget - self._habits.brings * decodes / self._habits.groups, 1.0)
 
     def _step(self, decodes: float, prefills: float, tokens: float, pairs: float) -> float:
         """Return the mean seconds of a step, of a mean number of decodes."""
