@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import asdict
 
 import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload, evidence
@@ -48,9 +49,9 @@ def test_a_made_up_engine_is_planned_with(monkeypatch, mine, model):
 
 
 def test_a_record_that_lacks_or_adds_something_is_refused_by_name():
-    with pytest.raises(ValueError, match="vllm must have the keys of an engine's record: kv_grows differ"):
+    with pytest.raises(ValueError, match="vllm must be an engine's record: Object missing required field `kv_grows`"):
         room.parsed(TEXT.replace("kv_grows = true ", "# ", 1))
-    with pytest.raises(ValueError, match=r"vllm\.page must be int, not '1'"):
+    with pytest.raises(ValueError, match=r"vllm must be an engine's record: Expected `int`, got `str` - at `\$\.page`"):
         room.parsed(TEXT.replace("page = 1 ", 'page = "1" ', 1))
     with pytest.raises(ValueError, match="engine must be one of vllm, trtllm, sglang, not 'triton'"):
         room.engine("triton")
@@ -58,8 +59,8 @@ def test_a_record_that_lacks_or_adds_something_is_refused_by_name():
 
 def test_options_are_what_the_file_says_without_the_blank_that_toml_needs():
     records = room.parsed(TEXT)
-    assert records["vllm"]["pool"].endswith("}'")
-    assert [name for name, one in records.items() for value in one.values() if str(value).endswith(" ")] == []
+    assert records["vllm"].pool.endswith("}'")
+    assert [name for name, one in records.items() for value in asdict(one).values() if str(value).endswith(" ")] == []
 
 
 def test_no_code_asks_for_an_engine_by_its_name(root):

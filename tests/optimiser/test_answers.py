@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made import Made
+from msgspec import structs
 
 from inference_math import simulate
 from inference_math.catalogue.engines import engines
@@ -62,7 +64,7 @@ def test_no_draws_no_interval():
 
 def test_the_lead_is_of_the_first_over_the_second():
     draws = slower((0.9, 1.0, 1.1))
-    asked = CASE.asked | {"doubts": SURE}
+    asked = structs.replace(CASE.asked, doubts=SURE)
     found = answers.solve(asked, draws)
     first, second, _ = found.order
     told = answers.numbers_of(asked, found)
@@ -84,14 +86,14 @@ def test_one_draw_is_its_own_best():
 def holding(tokens):
     """The numbers of a unit whose layers see everything, with room for so many tokens."""
     unit = Unit.of("llama-3-8b", "h100-sxm").numbers
-    return unit | {"kv_room": tokens * unit.caches[0].bytes}
+    return structs.replace(unit, kv_room=tokens * unit.caches[0].bytes)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
 def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
-    work = {"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0, "pairing": 1.0}
+    work = Made({"n_in": 500.0, "n_out": 1000.0, "alpha": 0.0, "cv": 1.0, "longest": 0.0, "pairing": 1.0})
     many = max_kv_seqs(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
@@ -155,12 +157,12 @@ def test_drafts_that_are_accepted_serve_more_and_others_less(architecture):
 @pytest.mark.parametrize("architecture", search.ARCHITECTURES)
 def test_a_token_not_a_step_keeps_the_limit(architecture):
     """With free drafts the same step gives each request more: as if the limit were looser, and answers shorter."""
-    free = DRAFTING.numbers | {"gives": 3.0}  # nothing is drafted, yet three tokens come
-    case = Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).asked | {"unit": free}
+    free = structs.replace(DRAFTING.numbers, gives=3.0)  # nothing is drafted, yet three tokens come
+    case = structs.replace(Case(DRAFTING, Workload(2000, 1 + 3 * 200), SLA(2, 0.02)).asked, unit=free)
     found = DRAFTING.found()
     few = answers.solve(case, [[found, [1.0, 1.0, 0.0]]]).each[architecture][0]
     same = answers.under(case, found, [1.0, 1.0, 0.0])  # contexts are those of the longer answers
-    slow = case | {"unit": DRAFTING.numbers, "work": case.work | {"n_out": 201.0}, "tpot": 0.06}
+    slow = structs.replace(case, unit=DRAFTING.numbers, work=structs.replace(case.work, n_out=201.0), tpot=0.06)
     room = max_kv_seqs(free, case.work, engines()["sglang"])
     assert room > few.batch
     row = decide([target_of(slow)] * 2, [[same]] * 2, SURE).each[architecture][0]
@@ -232,7 +234,7 @@ def test_the_talks_numbers_count_steps(drafted):
     ends = {name: [value] * 3 for name, value in found.numbers.items()}
     told = answers.by_formula(asked, found.found, ends)
     assert told["batch_tpot"] == pytest.approx(found.numbers["batch_tpot"], rel=0.25)
-    plain = answers.by_formula(asked, found.found | {"best": "aggregated"}, ends)
+    plain = answers.by_formula(asked, structs.replace(found.found, best="aggregated"), ends)
     assert plain["tpot"] == pytest.approx(found.rows["aggregated"].tpot, rel=0.25)
 
 
@@ -241,7 +243,7 @@ def test_a_row_of_drafts_keeps_its_own_limit(drafted, architecture):
     asked, found = drafted
     row, costs = found.rows[architecture], found.costs
     assert strain(target_of(asked), costs, architecture, row) <= 1 + 1e-9
-    assert strain(target_of(asked), costs, architecture, row | {"batch": 1.2 * row.batch}) > 1
+    assert strain(target_of(asked), costs, architecture, structs.replace(row, batch=1.2 * row.batch)) > 1
 
 
 def test_a_chunk_s_budget_has_room_for_drafts(drafted):
@@ -310,13 +312,16 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
     each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
-    row = {"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0}
-    gaps = {q: loaded(target_of(case.asked | {"quantile": q}), each, "chunked", row)["tpot"] for q in (0, 0.5, 0.99)}
-    assert gaps[0.99] == pytest.approx(each["load"])
+    row = Made({"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0})
+    gaps = {
+        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row)["tpot"]
+        for q in (0, 0.5, 0.99)
+    }
+    assert gaps[0.99] == pytest.approx(each.load)
     assert gaps[0.5] < gaps[0] < gaps[0.99]
-    tail = case.asked | {"quantile": 0.99}
-    assert strain(target_of(tail), each, "chunked", row) == pytest.approx(each["load"] / 0.06)
-    assert answers.solve(tail, case.pairs(0))["settings"]["chunked"]["rate"] == 0  # no chunk makes the load shorter
+    tail = structs.replace(case.asked, quantile=0.99)
+    assert strain(target_of(tail), each, "chunked", row) == pytest.approx(each.load / 0.06)
+    assert answers.solve(tail, case.pairs(0)).settings["chunked"].rate == 0  # no chunk makes the load shorter
 
 
 def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions():
@@ -324,7 +329,7 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
     rows = {row.where: row for row in answers.gains(case.asked, case.pairs(8), {"hbm": 0.0, "slow": 4e9})}
     for row in rows.values():
         assert row.gain == row.rate / rows["nowhere"].rate
-    many = case.asked | {"sessions": 10_000}
+    many = structs.replace(case.asked, sessions=10_000)
     held = {row.where: row for row in answers.gains(many, case.pairs(0), {"hbm": 0.0, "slow": 4e9})}
     assert held["hbm"].rate == 0
     assert "does not hold the sessions" in held["hbm"].binds
@@ -338,7 +343,7 @@ def test_what_few_draws_have_is_no_number():
         names = ("disaggregated", "aggregated")
         rates = dict(zip(names, (top, bottom), strict=True))
         goodput = {name: np.mean(own) for name, own in rates.items()}
-        return answers.gained({"doubts": doubts}, {"rates": rates, "goodput": goodput}, *names)
+        return answers.gained(Made({"doubts": doubts}), Made({"rates": rates, "goodput": goodput}), *names)
 
     doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5, 77]})
     assert doubted == pytest.approx([1.5, 1.5 * np.exp(0.5 * NINTHS[0]), 1.5 * np.exp(0.5 * NINTHS[-1])])

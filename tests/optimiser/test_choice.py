@@ -9,6 +9,8 @@ import pytest
 from grids import rest_long
 from hypothesis import given
 from hypothesis import strategies as st
+from made import Made
+from msgspec.structs import replace
 from scipy import stats
 
 from inference_math import SLA, Unit, Workload
@@ -105,7 +107,7 @@ def test_doubts_move_chances_and_nothing_else(drawn, chunks, pools):
     sure, found = of(*by), of(*by, doubts={**SURE, "chunked": [0.0, chunks, 6], "disaggregated": [0.0, pools, 77]})
     assert sum(found.best_in.values()) + found.none_in == pytest.approx(1)
     for key in ("best", "order", "loss", "none_in"):
-        assert found[key] == sure[key]
+        assert getattr(found, key) == getattr(sure, key)
 
 
 @given(st.floats(1.01, 4), st.floats(0.05, 1), st.sampled_from([4, 6, 77]))
@@ -200,8 +202,10 @@ def test_a_chunk_is_moved_to_where_the_draw_with_fewest_decodes_has_most(place):
 
 @pytest.mark.parametrize("chunk", [300.0, 2200.0, 9000.0])
 def test_prompts_under_way_beside_a_chunk_hold_places(chunk):
-    target = target_of(Case(TALK, Workload(2200, 170), SLA(1e3, 10.0)).asked) | {"room": 10.0}
-    costs = {"front": 0.0, "load": 0.0, "apiece": lambda decodes, prompts: 0.02, "mixed": lambda decodes, prompts: 0.02}
+    target = replace(target_of(Case(TALK, Workload(2200, 170), SLA(1e3, 10.0)).asked), room=10.0)
+    costs = Made(
+        {"front": 0.0, "load": 0.0, "apiece": lambda decodes, prompts: 0.02, "mixed": lambda decodes, prompts: 0.02}
+    )
     most = most_beside(target, costs, chunk)
     assert most + most * 2200 / 169 / min(chunk, 2200) == pytest.approx(10)
 
@@ -212,7 +216,7 @@ def test_a_lead_counts_draws_in_which_only_one_serves_and_leaves_out_those_in_wh
 
 
 def test_the_goodput_told_is_within_its_ends_where_settings_are_turned_down_in_some_draws():
-    solved = {"rates": {"chunked": [2.0] * 10}, "goodput": {"chunked": 1.4}}
+    solved = Made({"rates": {"chunked": [2.0] * 10}, "goodput": {"chunked": 1.4}})
     assert told_rate(solved, "chunked") == [1.4, 1.4, 2.0]
 
 

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made import Made
 from scipy import stats
 
 from inference_math.optimiser.doubt import CERTAIN, FARTHER, MANY, NINTHS, below, beside, doubt, doubts, factors_of
 from inference_math.unit.nearest import known_comparisons
 
-KNOWN = {
+KNOWN = Made({
     "bias": 0.1, "sd": 0.2, "pairs": 6, "n_in": [1000.0, 8000.0], "n_out": [100.0, 200.0],
     "kinds": ["MLA"], "generations": ["Hopper"],
-}  # fmt: skip
+})  # fmt: skip
 
 
 def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():
@@ -49,8 +50,9 @@ def test_factors_are_evenly_likely_about_their_bias(bias, sd):
 
 def test_aggregated_serving_is_what_others_are_compared_with():
     found = doubts(known_comparisons(), "MLA", "Blackwell", 7373, 921.6)
+    pairs = known_comparisons()["pools, planned"]
     assert found["aggregated"] == CERTAIN
-    assert found["disaggregated"] == [known_comparisons()["pools, planned"][key] for key in ("bias", "sd", "pairs")]
+    assert found["disaggregated"] == [pairs.bias, pairs.sd, pairs.pairs]
     assert factors_of(CERTAIN) == [1.0]
     assert factors_of([0.1, 0.0, 0]) == [pytest.approx(np.exp(0.1))]
     assert found["chunked"] == doubt(known_comparisons()["chunks"], "MLA", "Blackwell", 7373, 921.6)

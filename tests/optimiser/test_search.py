@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from made import Made
 from scipy import stats
 
 from inference_math.optimiser import search
@@ -34,18 +35,18 @@ def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0
     `prefill`: GPUs of a prefill unit, over those of the others, and how long its steps take.
     """
     n_in, n_out = lengths
-    target = {
+    target = Made({
         "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
         "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
         "groups": 1, "units": units, "prefill_gpus": prefill[0], "share": 1.0, "handover": 0.0, "sent": sent,
         "mixes": True,
-    }  # fmt: skip
-    costs = {
+    })  # fmt: skip
+    costs = Made({
         "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),
         "apiece": lambda decodes, prompts: step(decodes, prompts, n_in),
         "prefill": lambda decodes, prompts: prefill[1] * step(decodes, prompts, n_in),
-    }  # fmt: skip
-    return decide([target] * 2, [[costs]] * 2, SURE)["each"][name][0]
+    })  # fmt: skip
+    return decide([target] * 2, [[costs]] * 2, SURE).each[name][0]
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000))
@@ -108,17 +109,17 @@ def test_chunks_beat_every_candidate_of_a_grid(length, limit, places):
     n_in, n_out = length
     row = decided("chunked", limit, length, places)
     grid = best_by_grid(places, n_in, n_out, *limit)
-    assert row["rate"] >= grid * (1 - 1e-6)
-    if not row["rate"]:
-        assert isnan(row["ttft"])
+    assert row.rate >= grid * (1 - 1e-6)
+    if not row.rate:
+        assert isnan(row.ttft)
         return
-    balance = row["batch"] * n_in / (n_out - 1)
-    under_way = min(1.0, balance / row["chunk"]) * max(1.0, row["chunk"] / n_in)
-    assert row["batch"] + under_way <= places * (1 + 1e-9)  # prompts under way hold places, too
-    mixed = step(row["batch"], row["chunk"] / n_in, n_in)
+    balance = row.batch * n_in / (n_out - 1)
+    under_way = min(1.0, balance / row.chunk) * max(1.0, row.chunk / n_in)
+    assert row.batch + under_way <= places * (1 + 1e-9)  # prompts under way hold places, too
+    mixed = step(row.batch, row.chunk / n_in, n_in)
     assert mixed <= limit[0] * (1 + 1e-9)
-    assert row["ttft"] == pytest.approx((n_in / row["chunk"] + 1) * mixed)
-    assert row["ttft"] <= limit[1] * (1 + 1e-9)
+    assert row.ttft == pytest.approx((n_in / row.chunk + 1) * mixed)
+    assert row.ttft <= limit[1] * (1 + 1e-9)
 
 
 @given(limits, st.sampled_from([2, 8, 33]), st.sampled_from([1.0, 20.0, 300.0]))
@@ -134,15 +135,15 @@ def test_pools_are_the_best_of_all_splits(limit, units, places):
     ]  # fmt: skip
     best = max(rates, default=0.0)
     # Fewer prompts together feed nearly as much; a split into whole units may make more of that, or less.
-    assert MOST_FED * best <= row["rate"] <= best * (1 + 1e-12)
+    assert MOST_FED * best <= row.rate <= best * (1 + 1e-12)
 
 
 def test_a_pool_decodes_all_tokens_but_the_first():
     row = decided("disaggregated", (0.04, 1.0), (2200.0, 4.0))
-    decode = row["batch"] / (3 * step(row["batch"], 0.0))
-    prefill = row["chunk"] / 2200 / row["ttft"]
-    pools = row["prefill_units"], row["decode_units"]
-    assert row["rate"] == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / sum(pools))
+    decode = row.batch / (3 * step(row.batch, 0.0))
+    prefill = row.chunk / 2200 / row.ttft
+    pools = row.prefill_units, row.decode_units
+    assert row.rate == pytest.approx(min(pools[0] * prefill, pools[1] * decode) / sum(pools))
 
 
 @given(limits, st.sampled_from([0.0, 0.9]))
@@ -152,57 +153,65 @@ def test_the_aggregated_batch_is_the_largest_within_limits(limit, quantile):
         B for B in range(1, 301)
         if batch.seen(step, B, 170.0, 0, quantile) <= limit[0] and batch.seen(step, B, 170.0, 1, quantile) <= limit[1]
     ]  # fmt: skip
-    assert row["batch"] == max(good, default=0)
+    assert row.batch == max(good, default=0)
 
 
 @given(limits, st.integers(2, 20), st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0]), st.floats(0.2, 3.0))
 def test_prefill_units_of_their_own_size_are_split_as_a_look_at_all_splits_says(limit, units, size, slow):
     row = decided("disaggregated", limit, units=units, prefill=(size, slow))
-    if not row["rate"]:
-        assert isnan(row["prefill_units"])
+    if not row.rate:
+        assert isnan(row.prefill_units)
         return
-    decode = row["batch"] / (169 * step(row["batch"], 0.0))
-    together = row["chunk"] / 2200
+    decode = row.batch / (169 * step(row.batch, 0.0))
+    together = row.chunk / 2200
     fed = together / (slow * step(0.0, together))
     rests = {k: range(1, math.floor(units - k * size + 1e-9) + 1) for k in range(1, math.ceil(units / size))}
     splits = [
         min(k * fed, n * decode) / (k * size + n) for k, rest in rests.items() for n in rest
     ]  # what is over is free
-    assert row["rate"] >= (1 if units <= FEW_UNITS else 0.999) * max(splits) * (1 - 1e-9)
-    decoding = row["decode_units"]
-    used = row["prefill_units"] * size + decoding
+    assert row.rate >= (1 if units <= FEW_UNITS else 0.999) * max(splits) * (1 - 1e-9)
+    decoding = row.decode_units
+    used = row.prefill_units * size + decoding
     assert used <= units + 1e-9
-    assert row["ttft"] == pytest.approx(slow * step(0.0, together))
-    assert row["decodes"] / (169 * step(row["decodes"], 0.0)) * decoding == pytest.approx(row["rate"] * used)
+    assert row.ttft == pytest.approx(slow * step(0.0, together))
+    assert row.decodes / (169 * step(row.decodes, 0.0)) * decoding == pytest.approx(row.rate * used)
 
 
 def test_more_prefill_units_than_serve_less_may_serve_more():
     """Four of a quarter's size leave two units to decode, five to eight one: a draw of slow prompts gains by eight."""
-    target = {
+    target = Made({
         "n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "sent": 0.0, "room": 10.0, "together": 4.0,
         "units": 3, "prefill_gpus": 0.25, "share": 1.0, "handover": 0.0,
-    }  # fmt: skip
-    slow = {"mixed": lambda decodes, prompts: 0.001, "prefill": lambda decodes, prompts: prompts / 20, "front": 0.0}
-    fast = {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
-    assert pools_settings(target, [slow, fast])["prefill_units"] == 8
-    assert pools_settings(target | {"units": 10, "prefill_gpus": 9 / 7}, [slow])["prefill_units"] == 7  # 63 of 70 GPUs
+    })  # fmt: skip
+    slow = Made(
+        {"mixed": lambda decodes, prompts: 0.001, "prefill": lambda decodes, prompts: prompts / 20, "front": 0.0}
+    )
+    fast = Made(
+        {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
+    )
+    assert pools_settings(target, [slow, fast]).prefill_units == 8
+    assert pools_settings(target | {"units": 10, "prefill_gpus": 9 / 7}, [slow]).prefill_units == 7  # 63 of 70 GPUs
     assert left_to_decode(28, 21, 9 / 7) == 1
 
 
 @given(limits, st.floats(0.001, 2), st.sampled_from([0.25, 0.5, 2.0, 3.0]))
 def test_the_link_of_a_prefill_unit_is_as_wide_as_its_gpus(limit, sent, size):
     row = decided("disaggregated", limit, sent=sent, prefill=(size, 1.0))
-    if row["rate"]:
-        together, prefill = row["chunk"] / 2200, row["prefill_units"]
+    if row.rate:
+        together, prefill = row.chunk / 2200, row.prefill_units
         fed = min(together / step(0.0, together), size / sent)
-        taken = min(row["batch"] / (169 * step(row["batch"], 0.0)), 1 / sent)
-        decoding = row["decode_units"]
-        assert row["rate"] * (prefill * size + decoding) == pytest.approx(min(prefill * fed, decoding * taken))
+        taken = min(row.batch / (169 * step(row.batch, 0.0)), 1 / sent)
+        decoding = row.decode_units
+        assert row.rate * (prefill * size + decoding) == pytest.approx(min(prefill * fed, decoding * taken))
 
 
 def test_pools_take_the_limits_by_steps_of_their_own_and_a_cache_sent_is_part_of_the_first_gap():
-    target = {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1, "handover": 0.0}
-    costs = {"front": 0.2, "mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: 1.5 * prompts}
+    target = Made(
+        {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1, "handover": 0.0}
+    )
+    costs = Made(
+        {"front": 0.2, "mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: 1.5 * prompts}
+    )
     row = settings_row(8, 100.0, 1, 7)
     assert strain(target, costs, "disaggregated", row) == pytest.approx(1.7 / 2.0)
     assert strain(target | {"ttft": 20.0}, costs, "disaggregated", row) == pytest.approx(0.03 / 0.04)
@@ -214,23 +223,23 @@ def test_a_link_bounds_the_pools(limit, sent):
     """Each decode unit takes one prompt's cache after the other, and each prefill unit sends so."""
     row = decided("disaggregated", limit, sent=sent)
     free = decided("disaggregated", limit)
-    assert row["rate"] <= free["rate"] * (1 + 1e-9)
-    if row["rate"]:
-        pools = row["prefill_units"], row["decode_units"]
-        assert row["rate"] * sum(pools) <= min(pools) / sent * (1 + 1e-9)
-        assert row["tpot"] == pytest.approx(row["step"] + sent / 169)
+    assert row.rate <= free.rate * (1 + 1e-9)
+    if row.rate:
+        pools = row.prefill_units, row.decode_units
+        assert row.rate * sum(pools) <= min(pools) / sent * (1 + 1e-9)
+        assert row.tpot == pytest.approx(row.step + sent / 169)
 
 
 @pytest.mark.parametrize("sent", [0.0, 0.03])
 def test_a_cache_sent_is_spread_over_the_gaps_of_an_answer(sent):
     """Four tokens have three gaps: as many decodes as the limit leaves, and no more."""
-    target = {
+    target = Made({
         "n_in": 2200.0, "steps": 4.0, "step": 0.04, "ttft": 1.0, "quantile": 0.0, "sent": sent, "handover": 0.0,
         "room": 300.0,
-    }  # fmt: skip
-    costs = {
+    })  # fmt: skip
+    costs = Made({
         "front": 0.0, "mixed": lambda decodes, prompts: 0.016 + 1e-4 * decodes, "prefill": lambda decodes, prompts: 0.1,
-    }  # fmt: skip
+    })  # fmt: skip
     (side,) = decode_rates(target, [costs])
-    rows = [settings_row(side["number"] + more, 2200.0, 1, 1) for more in (0, 1)]
+    rows = [settings_row(side.number + more, 2200.0, 1, 1) for more in (0, 1)]
     assert [strain(target, costs, "disaggregated", row) <= 1 + 1e-9 for row in rows] == [True, False]

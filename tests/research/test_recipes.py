@@ -140,8 +140,8 @@ def test_tensorrt_takes_a_share_of_what_the_weights_leave():
     unit = Unit.of("llama-3-70b", "h200-sxm", 4, weights="fp8", kv="fp8", engine="trtllm")
     sized = recipe_of(ROW).sized(unit)
     total = 4 * unit.gpu.driver_bytes
-    weights = 4 * unit.gpu.room(unit.share) - unit.numbers["kv_room"]
-    assert sized.numbers["kv_room"] == pytest.approx(0.9 * (total - weights), rel=0.03)  # less what the engine needs
+    weights = 4 * unit.gpu.room(unit.share) - unit.numbers.kv_room
+    assert sized.numbers.kv_room == pytest.approx(0.9 * (total - weights), rel=0.03)  # less what the engine needs
     deep = ROW | {"model": "deepseek-v3", "gpu": "b200"}
     assert recipe_of(deep).memory == 0.8
     narrow = deep | {"engine": "sglang", "version": "0.5.9"}

@@ -80,7 +80,7 @@ def test_chances_are_even_where_no_gain_is_predicted():
     assert found["planned"].isna().all()
     assert found["played"].is_monotonic_increasing
     error = known_comparisons()["pools, played"]  # even but for a bias
-    assert found["played"][1] == pytest.approx(NormalDist().cdf(error["bias"] / error["sd"]), abs=0.02)
+    assert found["played"][1] == pytest.approx(NormalDist().cdf(error.bias / error.sd), abs=0.02)
 
 
 def test_chances_are_those_that_are_stored():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inference_math import Unit
 from inference_math.simulate.pace import Pace
@@ -46,7 +47,7 @@ def test_a_draw_below_the_floor_runs_on_the_floor_s_lines():
 
 def test_a_window_bends_the_line_where_it_is_full():
     windows = pace(UNITS[1], 1.0, 1.0)
-    reach = min(cache["reach"] for cache in UNITS[1].terms["caches"])
+    reach = min(cache.reach for cache in UNITS[1].terms.caches)
     before, after = windows.line(10, 10 * reach - 1), windows.line(10, 10 * reach)
     assert before[2:] == (0, 10 * reach)
     assert after[2:] == (10 * reach, inf)
@@ -63,7 +64,7 @@ def test_a_step_is_the_unit_s_stretched_in_parts_and_cut_at_the_floor(unit, deco
         assert whole == pytest.approx(float(unit.step_time(decodes, context, tokens, cached)), rel=1e-9)
     assert pace(unit, 2.0, 1.5).seconds(*asked) == pytest.approx(2 * bare + 1.5 * (whole - bare), rel=1e-9)
     assert pace(unit, 1.0, 0.05).seconds(*asked) >= least
-    early = Pace({**unit.terms, "fixed": -1.0}, floor_terms(unit.numbers), 1.0, 1.0, 1e9)
+    early = Pace(replace(unit.terms, fixed=-1.0), floor_terms(unit.numbers), 1.0, 1.0, 1e9)
     assert early.seconds(*asked) >= least
 
 

@@ -5,52 +5,55 @@ from math import exp, log
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made import Made
 
 from inference_math.unit import mixing as calibrate
 from inference_math.unit.coefficients import SHARES
 
-KERNEL = {"memory": 0.8, "compute": 0.6, "launch": 4e-6, "rate": "bf16"}
+KERNEL = Made({"memory": 0.8, "compute": 0.6, "launch": 4e-6, "rate": "bf16"})
 OWN = {"h100": {"bf16": KERNEL, "fp8": KERNEL | {"compute": 0.5, "rate": "fp8"}}}
-KERNELS = {
-    "like": {"h100": "h100", "h20": "h100"},
-    "products": {"vllm": OWN},
-    "attention": {"vllm": {"h100": {"head 128, bf16": KERNEL | {"memory": 0.9, "decode": 0.7, "launch": 1e-5}}}},
-    "experts": {
-        "vllm": {"h100": {"fp8 blocks": KERNEL | {"memory": 0.4, "compute": 0.2, "launch": 3e-5, "rate": "fp8"}}}
-    },
-    "links": {"vllm": {"h100": {"4": KERNEL | {"memory": 0.7, "launch": 9e-6}}}},
-}
+KERNELS = Made(
+    {
+        "like": {"h100": "h100", "h20": "h100"},
+        "products": {"vllm": OWN},
+        "attention": {"vllm": {"h100": {"head 128, bf16": KERNEL | {"memory": 0.9, "decode": 0.7, "launch": 1e-5}}}},
+        "experts": {
+            "vllm": {"h100": {"fp8 blocks": KERNEL | {"memory": 0.4, "compute": 0.2, "launch": 3e-5, "rate": "fp8"}}}
+        },
+        "links": {"vllm": {"h100": {"4": KERNEL | {"memory": 0.7, "launch": 9e-6}}}},
+    }
+)
 CENTRE = dict.fromkeys(SHARES, 0.3) | {"layer": 1e-5, "collective_latency": 1e-6}
 NONE = dict.fromkeys(CENTRE, 0.0)
-LEVELS = {
+LEVELS = Made({
     "centre": {"vllm": CENTRE, "vllm-2025": CENTRE},
-    "moves": {
+    "moves": Made({
         "engine": {"vllm": NONE | {"bf16": -0.1, "layer": 0.2}},
         "model": {"vllm/a": NONE | {"layer": 0.5}},
         "generation": {"Hopper": NONE | {"bf16": -0.1}},
         "kind": {"dense": NONE | {"bf16": 0.05}},
         "weights": {"fp8": NONE},
-    },
+    }),
     "together": [["Hopper", "dense", "fp8"]],
     "seen": dict.fromkeys(CENTRE, 0.1),
-    "unseen": {
+    "unseen": Made({
         "engine": dict.fromkeys(CENTRE, 0.3), "model": NONE | {"layer": 0.4}, "generation": dict.fromkeys(CENTRE, 0.3),
         "kind": dict.fromkeys(CENTRE, 0.3), "weights": dict.fromkeys(CENTRE, 0.2),
-    },
+    }),
     "spread": {},
-}  # fmt: skip
+})  # fmt: skip
 FINE = {
     "fp8": {"attention": "fp8", "ffn": "fp8", "experts": "fp8"},
     "bf16": dict.fromkeys(("attention", "ffn", "experts"), "bf16"),
     "mxfp4": {"attention": "bf16", "ffn": "mxfp4", "experts": "mxfp4"},
 }
-DENSE = {
+DENSE = Made({
     "name": "a", "kind": "dense", "heads": "head 128", "products": 4.0, "mixed": 0.0, "blocks": "fp8", "fine": FINE,
-}  # fmt: skip
+})  # fmt: skip
 SPARSE = DENSE | {
     "name": "b", "kind": "mixture of experts", "products": 3.0, "mixed": 0.5, "blocks": "fp8 blocks",
 }  # fmt: skip
-GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
+GENERATION = Made({"generation": "Hopper", "kind": "dense", "weights": "fp8"})
 
 
 def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", kv="bf16", together=1):
@@ -60,13 +63,13 @@ def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", 
 
 def test_a_unit_stands_at_the_levels_of_its_parts_and_at_its_own_kernels():
     here = at(SPARSE, together=6)
-    assert here["levels"] == {
+    assert here.levels == Made({
         "engine": "vllm", "model": "vllm/b", "generation": "Hopper", "kind": "mixture of experts", "weights": "fp8",
-    }  # fmt: skip
-    assert (here["common"], here["routed"], here["links"]) == ("fp8 blocks", "fp8 blocks", "4")
-    assert (at()["common"], at()["routed"], at()["links"]) == ("fp8", "", "")
-    assert (at(SPARSE, weights="mxfp4")["common"], at(SPARSE, weights="mxfp4")["routed"]) == ("bf16", "mxfp4")
-    assert [at(together=n)["links"] for n in (1, 2, 3, 4, 8, 16)] == ["", "2", "2", "4", "8", "8"]
+    })  # fmt: skip
+    assert (here.common, here.routed, here.links) == ("fp8 blocks", "fp8 blocks", "4")
+    assert (at().common, at().routed, at().links) == ("fp8", "", "")
+    assert (at(SPARSE, weights="mxfp4").common, at(SPARSE, weights="mxfp4").routed) == ("bf16", "mxfp4")
+    assert [at(together=n).links for n in (1, 2, 3, 4, 8, 16)] == ["", "2", "2", "4", "8", "8"]
 
 
 def test_kernels_take_the_place_of_a_centre_where_they_were_measured():
@@ -106,14 +109,14 @@ def test_levels_multiply_what_an_engine_adds_comes_on_top_and_the_unseen_is_wide
 
 def test_fp8_with_one_scale_for_a_tensor_stands_at_a_level_that_nobody_served():
     here = at(SPARSE | {"blocks": "fp8"})
-    assert (here["levels"]["weights"], here["common"], here["routed"]) == (calibrate.ONE_SCALE, "fp8", "fp8")
-    assert at(DENSE)["levels"]["weights"] == "fp8"  # of dense models both were
+    assert (here.levels["weights"], here.common, here.routed) == (calibrate.ONE_SCALE, "fp8", "fp8")
+    assert at(DENSE).levels["weights"] == "fp8"  # of dense models both were
     known = LEVELS | {"moves": LEVELS["moves"] | {"weights": {"fp8": NONE | {"fp8": 0.2}}}}
     one, blocks = (calibrate.composed(known, KERNELS, at(SPARSE | {"blocks": way})) for way in ("fp8", "fp8 blocks"))
     assert blocks["values"]["fp8"] == pytest.approx(one["values"]["fp8"] * exp(0.2) * 0.3 / 0.5)
     assert one["widths"]["fp8"] > blocks["widths"]["fp8"]
     told = LEVELS | {"together": [["Hopper", "dense", "fp8"], ["Hopper", "dense", "nvfp4"]]}
-    given = at()["levels"]
+    given = at().levels
     assert calibrate.precisions_known(told, given) == ["fp8", "nvfp4"]
     assert calibrate.precisions_known(told, given | {"weights": calibrate.ONE_SCALE}) == ["fp8 in blocks", "nvfp4"]
 
@@ -128,10 +131,10 @@ def test_a_mixture_in_bf16_that_nobody_served_is_no_faster_than_its_own_in_fp8(s
     if served:
         moves["model"]["vllm/b"] = none
     wide = {name: dict(each, expert_imbalance=0.1) for name, each in LEVELS["unseen"].items()}
-    levels = {
+    levels = Made({
         "centre": centre, "moves": moves, "seen": LEVELS["seen"] | {"expert_imbalance": 0.1}, "unseen": wide,
         "together": [["Hopper", SPARSE["kind"], "fp8"], ["Hopper", SPARSE["kind"], "bf16"]], "spread": {},
-    }  # fmt: skip
+    })  # fmt: skip
     plain, fp8 = (calibrate.composed(levels, KERNELS, at(SPARSE, weights=way))["values"] for way in ("bf16", "fp8"))
     rates = plain["bf16"] * plain["grouped"], 2 * fp8["fp8"] * fp8["grouped"]
     if served:

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from made import Made
 
 from inference_math import Unit
 from inference_math.unit import scope
 from inference_math.unit.nearest import known_errors
 from inference_math.workload import Workload
 
-ROW = {
+ROW = Made({
     "model": "a", "gpu": "g", "kind": "dense", "engine": "vllm", "maker": "NVIDIA", "generation": "Hopper",
     "weights": "fp8", "source": "x", "drafts": "none", "points": 4.0, "error": 0.2, "ttft": -1.0, "inside": 0.5,
     "lacked": 0.3,
-}  # fmt: skip
-STAND = {name: ROW[name] for name in ("model", "gpu", "generation", "maker", "engine", "weights")}
+})  # fmt: skip
+STAND = Made({name: ROW[name] for name in ("model", "gpu", "generation", "maker", "engine", "weights")})
 WORK = Workload(1000, 200)
 
 
@@ -109,7 +110,7 @@ def test_what_a_table_says_of_held_intervals_is_what_widens_them():
 
 
 def test_a_set_up_that_nobody_served_is_another_engine_s():
-    widths, given = {"engine": 0.4}, {"engine": "vllm", "model": "m", "gpu": "g", "weights": "fp8"}
+    widths, given = {"engine": 0.4}, Made({"engine": "vllm", "model": "m", "gpu": "g", "weights": "fp8"})
     known = {"engine": ["vllm"], "set_up": scope.set_ups_of([ROW | {name: given[name] for name in given}])}
     assert scope.wider(0.3, widths, known, given) == pytest.approx(0.3)
     for other in ({"weights": "bf16"}, {"model": "o"}, {"gpu": "o"}, {"engine": "trtllm"}, {"engine": "t", "gpu": "o"}):

@@ -6,18 +6,21 @@ import sympy as sp
 from grids import rest_long
 from hypothesis import given
 from hypothesis import strategies as st
+from made import Made
+from msgspec.structs import replace
 
 from inference_math import catalogue
 from inference_math.simulate import Steps
 from inference_math.unit import Unit, rates_of, shape_of, steps
 from inference_math.unit.fullest import fullest
 from inference_math.unit.mean import fullest_of
+from inference_math.unit.types import Index, Layout
 from inference_math.workload import Workload
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)
 WORK = Workload(2200, 170, 0.5)
-TP8 = {"tp": 8, "ep": 1, "dp": 1, "pp": 1}
+TP8 = Made({"tp": 8, "ep": 1, "dp": 1, "pp": 1})
 
 
 def terms(unit):
@@ -29,14 +32,14 @@ def terms(unit):
 def test_a_unit_in_numbers_is_what_the_catalogue_says(name, precision):
     model, gpu = catalogue.model(name), catalogue.gpu("b200")
     numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, precision, precision, 0.9, steps.NO_INDEX)
-    assert sum(cache["bytes"] for cache in numbers["caches"]) == pytest.approx(model.kv_token(precision))
+    assert sum(cache.bytes for cache in numbers.caches) == pytest.approx(model.kv_token(precision))
     room = 8 * (0.9 * gpu.driver_bytes - 3e9) - model.weight_bytes(precision)
-    assert numbers["kv_room"] == pytest.approx(max(room, 0))
+    assert numbers.kv_room == pytest.approx(max(room, 0))
     layers = model.weight_bytes(precision) - 2 * model.vocab_params
-    assert numbers["step_bytes"] + numbers["routed_bytes"] == pytest.approx(layers + 2 * model.lm_head_params)
-    seconds = sum(group["seconds"] for group in (*numbers["groups"], numbers["experts"]))
+    assert numbers.step_bytes + numbers.routed_bytes == pytest.approx(layers + 2 * model.lm_head_params)
+    seconds = sum(group.seconds for group in (*numbers.groups, numbers.experts))
     assert seconds == pytest.approx(2 * model.n_params / (8 * gpu.flops(precision)))
-    copies = [cache["copies"] * cache["bytes"] for cache in numbers["caches"]]
+    copies = [cache.copies * cache.bytes for cache in numbers.caches]
     assert sum(copies) == pytest.approx(model.kv_copies(8) * model.kv_token(precision), rel=0.02)
 
 
@@ -69,7 +72,7 @@ def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load):
         assert steps.loading(seconds, load, 8.0, most) == pytest.approx(max(seconds, load * most))
 
 
-@pytest.mark.parametrize("layout", [{"dp": 8, "ep": 8}, {"dp": 4, "ep": 4, "pp": 2}, {"tp": 4, "pp": 2}], ids=str)
+@pytest.mark.parametrize("layout", [{"dp": 8, "ep": 8}, Made({"dp": 4, "ep": 4, "pp": 2}), {"tp": 4, "pp": 2}], ids=str)
 def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(layout):
     """Without decodes prompts are dealt out, beside them chance has them; in chunks apiece each group has as many."""
     unit = Unit.of("deepseek-v3", "h200-sxm", **layout)
@@ -95,11 +98,11 @@ def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout,
 
 def test_a_request_keeps_the_links_of_its_store_for_what_it_loads_and_writes():
     """Of the prompt's other half and of the answer one copy is written; without links, or anything stored, nothing."""
-    each, work = UNIT.numbers.caches[0].bytes, WORK.plain | {"n_in": 2000.0, "n_out": 300.0, "alpha": 0.5}
+    each, work = UNIT.numbers.caches[0].bytes, replace(WORK.plain, n_in=2000.0, n_out=300.0, alpha=0.5)
     assert steps.kv_written(UNIT.numbers, work) == pytest.approx(1300 * each)
     assert steps.kv_moved(UNIT.numbers, work, 1e9) == pytest.approx((1000 + 1300) * each / 1e9)
     assert steps.kv_moved(UNIT.numbers, work, 0.0) == 0
-    assert steps.kv_moved(UNIT.numbers, work | {"alpha": 0.0}, 1e9) == 0
+    assert steps.kv_moved(UNIT.numbers, replace(work, alpha=0.0), 1e9) == 0
 
 
 @pytest.mark.parametrize("unit", [UNIT, MIXTURE, Unit.of("deepseek-v3", "b200", 8, "fp8", "fp8")])
@@ -120,7 +123,7 @@ def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit
 def test_what_is_read_off_a_step_has_its_factor_and_waiting_is_a_prompt_s():
     plain, slow = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, factor, 1.0) for factor in (1.0, 2.0))
     for name in ("cache_read", "own", "t_w"):
-        assert slow[name] == pytest.approx(2 * plain[name])
+        assert getattr(slow, name) == pytest.approx(2 * getattr(plain, name))
     # t_w, the read and what a decode adds besides make a step of one decode.
     assert plain.t_w + plain.cache_read + plain.own == pytest.approx(plain.mixed(1, 0))
     assert steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 0.1, 1.0).t_w > 0.1 * plain.t_w  # the floor
@@ -171,7 +174,7 @@ def test_a_mixture_reads_the_experts_that_its_tokens_choose():
 @given(tokens=st.integers(1, 4096), cv=st.floats(0.05, 3), idle=st.floats(0.5, 0.999))
 def test_experts_that_are_chosen_unevenly_are_left_unread_longer(tokens, cv, idle):
     """By the integral over a gamma distribution, which SymPy knows; one token reads its own, however uneven."""
-    told = {"idle": idle, "chosen": -np.log(idle), "uneven": cv**2}
+    told = Made({"idle": idle, "chosen": -np.log(idle), "uneven": cv**2})
     even, uneven = steps.unread(told | {"uneven": 0.0}, tokens), steps.unread(told, tokens)
     assert even == pytest.approx(idle**tokens)
     assert even * (1 - 1e-9) <= uneven <= idle
@@ -185,7 +188,7 @@ def test_what_is_left_unread_is_the_mean_over_gamma_distributed_loads():
     x, shape, rate = sp.symbols("x k r", positive=True)
     density = shape**shape * x ** (shape - 1) * sp.exp(-shape * x) / sp.gamma(shape)
     mean = sp.simplify(sp.integrate(sp.exp(-rate * x) * density, (x, 0, sp.oo), conds="none"))
-    told = {"idle": 0.9, "chosen": -np.log(0.9), "uneven": 0.49}
+    told = Made({"idle": 0.9, "chosen": -np.log(0.9), "uneven": 0.49})
     number = mean.subs({shape: 1 / 0.49, rate: 63 * told["chosen"]}).evalf()
     assert steps.unread(told, 64) == pytest.approx(0.9 * float(number))
 
@@ -208,13 +211,13 @@ def test_the_gpu_that_reads_most_experts_reads_so_many_more(experts, chosen, gro
     read = np.zeros((400, experts), bool)
     read[np.arange(400)[:, None], drawn.reshape(400, -1)] = True
     most = read.reshape(400, groups, -1).mean(axis=2).max(axis=1).mean()
-    told = {"idle": 1 - chosen / experts, "uneven": 0.0, "busiest": steps.busiest(groups, experts)}
+    told = Made({"idle": 1 - chosen / experts, "uneven": 0.0, "busiest": steps.busiest(groups, experts)})
     assert steps.read_by_busiest(told, tokens, min) == pytest.approx(most, rel=0.08 if tokens == 1 else 0.03)
 
 
 @given(tokens=st.integers(1, 4096), cv=st.floats(0, 3), idle=st.floats(0.5, 0.999), busiest=st.floats(0, 0.6))
 def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens, cv, idle, busiest):
-    told = {"idle": idle, "chosen": -np.log(idle), "uneven": cv**2, "busiest": busiest}
+    told = Made({"idle": idle, "chosen": -np.log(idle), "uneven": cv**2, "busiest": busiest})
     mean, most = 1 - steps.unread(told, tokens), steps.read_by_busiest(told, tokens, min)
     assert mean * (1 - 1e-12) <= most <= 1
     assert steps.read_by_busiest(told, tokens + 1, min) >= most * (1 - 1e-12)
@@ -227,27 +230,26 @@ def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
         bytes_held / (spread_out.numbers.hbm_bw * spread_out.coefficients.kv)
     )
     shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
-    alone = {"tp": 1, "ep": 1, "dp": 1, "pp": 1}
+    alone = Made({"tp": 1, "ep": 1, "dp": 1, "pp": 1})
     numbers = steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9, steps.NO_INDEX)
-    deep = steps.unit_terms(numbers, UNIT.found())["caches"][0]
-    assert deep["load"] < deep["read"]  # a decode's products in the latent space take longer than one copy's read
+    deep = steps.unit_terms(numbers, UNIT.found()).caches[0]
+    assert deep.load < deep.read  # a decode's products in the latent space take longer than one copy's read
 
 
 def test_gpus_that_share_sparse_attention_compute_as_long_as_one():
     """GLM-5 has 64 heads, as many as a kernel takes at least, and each GPU looks through its index. MLA divides."""
-    share = {"tp": 8, "dp": 1, "pp": 1}
     for name, faster in (("glm-5", 1), ("deepseek-v3", 8)):
         one, eight = (
             steps.unit_terms(
                 steps.unit_numbers(
-                    shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")), {**share, "ep": 1, "tp": tp},
+                    shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")), Layout(tp=tp, ep=1, dp=1, pp=1),
                     "fp8", "fp8", 0.9, steps.NO_INDEX,
                 ),
                 UNIT.found(),
             )
             for tp in (1, 8)
         )  # fmt: skip
-        alone, shared = (steps.spans_of(told, 0, 8192, 0, min)["pairs"] for told in (one, eight))
+        alone, shared = (steps.spans_of(told, 0, 8192, 0, min).pairs for told in (one, eight))
         assert alone == pytest.approx(faster * shared)
 
 
@@ -255,12 +257,12 @@ def test_sparse_attention_multiplies_in_the_latent_space_and_the_floor_does_not(
     model = catalogue.model("glm-5")
     shape, rates = shape_of(model, 1), rates_of(catalogue.gpu("b200"))
     numbers = steps.unit_numbers(shape, rates, TP8, "fp8", "fp8", 0.9, steps.NO_INDEX)
-    for cache, least in zip(numbers["caches"], steps.floor_terms(numbers)["caches"], strict=True):
-        if cache["reach"] == 2048:
-            assert cache["prompt_flops"] == cache["least_flops"] == cache["decode_flops"] > 2 * cache["pair_flops"]
+    for cache, least in zip(numbers.caches, steps.floor_terms(numbers).caches, strict=True):
+        if cache.reach == 2048:
+            assert cache.prompt_flops == cache.least_flops == cache.decode_flops > 2 * cache.pair_flops
         else:  # the index, in FP8 at twice the rate
-            assert cache["prompt_flops"] == cache["least_flops"] == cache["decode_flops"] / 2
-        assert least["pair"] == pytest.approx(cache["pair_flops"] / numbers["best_flops"])
+            assert cache.prompt_flops == cache.least_flops == cache.decode_flops / 2
+        assert least.pair == pytest.approx(cache.pair_flops / numbers.best_flops)
 
 
 def test_what_groups_wait_for_is_the_fullest_one_s_and_what_experts_have_is_everyone_s():
@@ -282,7 +284,7 @@ def test_what_groups_wait_for_is_the_fullest_one_s_and_what_experts_have_is_ever
 def test_who_sends_together_keeps_all_groups_busy_beside_decodes_and_one_without():
     own = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8))
     for together, beside in ((True, 1 / 8), (False, 1.0)):
-        told = {**own, "synchronized_arrivals": together}
+        told = replace(own, synchronized_arrivals=together)
         assert [steps.busiest_prompts(told, decodes, 1.0, max, min, fullest) for decodes in (0, 9)] == [1.0, beside]
         assert steps.busiest_prompts(told, 0, 24.0, max, min, fullest) == 3
 
@@ -304,11 +306,11 @@ def test_an_index_that_is_slower_and_chooses_takes_so_much_longer_for_a_suffix(n
     """By hand: 6,400 tokens behind 57,600 look at 60,800 on average: 8,192 FLOP each of FP8's two thousand TFLOP."""
     model, rates = catalogue.model(name), rates_of(catalogue.gpu("h200-sxm"))
     pairs = []
-    for index in (steps.NO_INDEX, {"slower": 2.0, "choosing": 1e-7}):
+    for index in (steps.NO_INDEX, Index(slower=2.0, choosing=1e-7)):
         numbers = steps.unit_numbers(shape_of(model, 8), rates, TP8, "fp8", "fp8", 0.9, index)
         told = steps.unit_terms(numbers, UNIT.found() | {"attention": 0.5})
-        pairs.append(steps.spans_of(told, 0, 6400, 57600, min)["pairs"])
-    looked = 6400 * 60800 * 2 * 32 * 128 / (0.5 * 2 * rates["flops"]["bf16"])
+        pairs.append(steps.spans_of(told, 0, 6400, 57600, min).pairs)
+    looked = 6400 * 60800 * 2 * 32 * 128 / (0.5 * 2 * rates.flops["bf16"])
     assert pairs[1] - pairs[0] == pytest.approx(indexed * (looked + 6400 * 1e-7), rel=1e-3, abs=1e-12)
 
 
@@ -316,12 +318,12 @@ def test_kernels_that_fill_up_heads_compute_a_decode_as_a_prompt_s_token():
     """GLM-5 has 64 heads: eight GPUs compute as many each, so a decode's share of them does not fall."""
     model, reached = catalogue.model("glm-5"), UNIT.found() | {"kv": 1.0}
     reads = []
-    for tp, layout in ((1, {**TP8, "tp": 1}), (8, TP8)):
+    for tp, layout in ((1, Made({**TP8, "tp": 1})), (8, TP8)):
         shape, rates = shape_of(model, tp), rates_of(catalogue.gpu("b200"))
         numbers = steps.unit_numbers(shape, rates, layout, "fp8", "fp8", 0.9, steps.NO_INDEX)
-        for cache in numbers["caches"]:
-            cache["bytes"] = 0.0  # what is multiplied alone
-        reads.append([cache["read"] for cache in steps.unit_terms(numbers, reached)["caches"]])
+        for cache in numbers.caches:
+            cache.bytes = 0.0  # what is multiplied alone
+        reads.append([cache.read for cache in steps.unit_terms(numbers, reached).caches])
     assert reads[0] == pytest.approx(reads[1])
 
 
@@ -339,7 +341,7 @@ def test_a_chunk_sees_its_own_tokens_and_no_window_before_it():
 def test_a_unit_with_chunks_pays_for_what_they_see():
     unit = Unit.of("llama-4-scout", "h200-sxm", 8)
     chunks, cost = terms(unit), Steps(unit)
-    windows = {**chunks, "caches": [{**cache, "aligned": False} for cache in chunks.caches]}
+    windows = replace(chunks, caches=[replace(cache, aligned=False) for cache in chunks.caches])
     for decodes, context, fresh, prompts in ((32, 40_000, 0, 0), (0, 0, 65_536, 1)):
         pair = [steps.step(one, decodes, context, fresh, 0, prompts) for one in (chunks, windows)]
         assert pair[0] < pair[1]
@@ -357,11 +359,11 @@ def test_the_lm_head_and_the_least_of_four_bits_by_hand():
         gpu = catalogue.gpu(name)
         numbers = steps.unit_numbers(shape_of(model, 8), rates_of(gpu), TP8, "mxfp4", "bf16", 0.9, steps.NO_INDEX)
         fastest = max(gpu.bf16_flops, gpu.fp8_flops or 0, gpu.fp4_flops or 0)
-        assert numbers["head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * gpu.bf16_flops))
-        assert numbers["least_head_seconds"] == pytest.approx(2 * model.lm_head_params / (8 * fastest))
+        assert numbers.head_seconds == pytest.approx(2 * model.lm_head_params / (8 * gpu.bf16_flops))
+        assert numbers.least_head_seconds == pytest.approx(2 * model.lm_head_params / (8 * fastest))
         params = model.group_params["experts"]
-        assert numbers["experts"]["least"] == pytest.approx(2 * params / (8 * fastest))
-        assert numbers["experts"]["seconds"] == pytest.approx(2 * params / (8 * (gpu.fp4_flops or gpu.bf16_flops)))
+        assert numbers.experts.least == pytest.approx(2 * params / (8 * fastest))
+        assert numbers.experts.seconds == pytest.approx(2 * params / (8 * (gpu.fp4_flops or gpu.bf16_flops)))
 
 
 @pytest.mark.parametrize("unit", [UNIT, Unit.of("deepseek-v3", "h200-sxm", 8, engine="sglang")])
@@ -389,7 +391,7 @@ def test_a_floor_counts_chunks_that_begin_anew_by_their_first_only():
     floor = steps.floor_terms(scout.numbers)
     chunks = [cache for cache in floor.caches if cache.aligned]
     assert chunks
-    whole = {**floor, "caches": [cache for cache in floor.caches if not cache.aligned]}
+    whole = replace(floor, caches=[cache for cache in floor.caches if not cache.aligned])
     for cached, fresh, counted in ((0, 8000, True), (4000, 4000, True), (4000, 5000, False), (0, 20_000, False)):
         pair = [steps.floor_step(one, 0, 0, fresh, cached, 1) for one in (floor, whole)]
         assert (pair[0] > pair[1]) is counted, (cached, fresh)
@@ -412,9 +414,9 @@ def test_a_token_goes_to_its_experts_in_one_byte_a_value_and_comes_back_in_two()
 
 def test_what_is_written_is_one_copy_over_a_group_s_own_links():
     numbers = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").numbers
-    each, work = numbers.caches[0].bytes, Workload(2000, 300).plain | {"alpha": 0.5}
-    two = numbers | {"layout": numbers.layout | {"dp": 2}}
+    each, work = numbers.caches[0].bytes, replace(Workload(2000, 300).plain, alpha=0.5)
+    two = replace(numbers, layout=replace(numbers.layout, dp=2))
     assert steps.kv_moved(two, work, 1e9) == pytest.approx(2 * steps.kv_moved(numbers, work, 1e9))
-    assert steps.kv_written(numbers, work | {"alpha": 1.0}) == pytest.approx(301 * each)
-    twice = numbers | {"caches": [one | {"copies": 2} for one in numbers.caches]}
+    assert steps.kv_written(numbers, replace(work, alpha=1.0)) == pytest.approx(301 * each)
+    twice = replace(numbers, caches=[replace(one, copies=2) for one in numbers.caches])
     assert steps.kv_written(twice, work) == pytest.approx(1300 * each)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import pandas as pd
 
 from inference_math.evidence.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
+from inference_math.evidence.records import plain
 from inference_math.optimiser import search
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import CERTAIN
@@ -94,6 +95,6 @@ def compare(
         own=float(numbers.T_decode),
         front=0.0, load=numbers.load, mixed=step, apiece=step, prefill=step,
     )  # fmt: skip
-    rows = {name: each[0] for name, each in decide([target] * 2, [[costs]] * 2, SURE).each.items()}
+    rows = {name: plain(each[0]) for name, each in decide([target] * 2, [[costs]] * 2, SURE).each.items()}
     frame: pd.DataFrame = pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
     return frame.rename_axis("architecture").reset_index()

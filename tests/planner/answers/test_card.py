@@ -8,6 +8,7 @@ from math import inf, nan
 
 import pytest
 from grids import each
+from made import Made
 
 import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload
@@ -24,7 +25,7 @@ LONGEST = 90  # characters of a headline
 def choice(lead=0.2, shares=(0.95, 0.05, 0.0), tie=False, none=0.0, rates=(2.0, 1.0, 1.0)):
     best_in = dict(zip(NAMES, shares, strict=True))
     served = {name: [rate, rate] for name, rate in zip(NAMES, rates, strict=True)}
-    return {"lead": lead, "best_in": best_in, "tie": tie, "none_in": none, "order": NAMES} | {"rates": served}
+    return Made({"lead": lead, "best_in": best_in, "tie": tie, "none_in": none, "order": NAMES}) | {"rates": served}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_not_to_know_the_draw_costs_what_the_best_of_each_serves_more():
 
 FIELDS = ("kind", "engine", "source", "model", "gpu", "weights", "drafts", "points", "error", "ttft", "inside")
 ROWS = [
-    dict(zip(FIELDS, row, strict=True))
+    Made(zip(FIELDS, row, strict=True))
     for row in [
         ("dense", "sglang", "book", "m", "h", "fp8", "none", 10, 0.2, -1, 0.7),
         ("dense", "vllm", "set aside", "m", "h", "fp8", "none", 4, 0.3, 0.5, 1),
@@ -110,7 +111,7 @@ ROWS = [
     ],
 )
 def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine, offs):
-    about = {"model": model, "gpu": gpu, "weights": weights, "engine": engine, "kind": "dense", "rows": ROWS}
+    about = Made({"model": model, "gpu": gpu, "weights": weights, "engine": engine, "kind": "dense", "rows": ROWS})
     found = card.evidence(about | {"own": False, "scaled": False, "unseen": 0.3})
     assert [(pytest.approx(one["off"]), one["count"]) for one in found if "off" in one] == offs
     if not offs:
@@ -118,7 +119,7 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
 
 
 def evidence_of(model="m", gpu="h", weights="fp8", engine="vllm", scaled=False):
-    about = {"model": model, "gpu": gpu, "weights": weights, "engine": engine, "kind": "dense", "rows": ROWS}
+    about = Made({"model": model, "gpu": gpu, "weights": weights, "engine": engine, "kind": "dense", "rows": ROWS})
     return card.evidence(about | {"own": False, "scaled": scaled, "unseen": 0.3})
 
 
@@ -127,7 +128,7 @@ def test_evidence_reads_as_a_sentence():
         "other curves of this set-up chose terms of the model; on 4 measurements (m in fp8 on h, older vllm)"
         " predictions were 30% off in latency, 50% in TTFT; 100% of them lay within the calibration's own intervals"
     )
-    assert card.evidence({"own": True}) == [{"key": "card.own"}]
+    assert card.evidence(Made({"own": True})) == [{"key": "card.own"}]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_evidence_says_how_near_it_is_and_what_the_worst_was(asked, near, worst,
 
 def test_of_a_model_that_was_left_out_alone_that_comes_first():
     other = ROWS[1] | {"model": "n"}
-    about = {"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "own": False}
+    about = Made({"model": "m", "gpu": "h", "weights": "fp8", "engine": "vllm", "kind": "dense", "own": False})
     (first,) = card.evidence(about | {"scaled": False, "unseen": 0.3, "rows": [other, ROWS[2]]})
     assert (first["off"], first["stands"]) == (pytest.approx(0.7), {"key": "near.left"})
 
@@ -170,7 +171,7 @@ def test_the_answer_quotes_the_worst_of_three_lines_of_evidence():
 
 @pytest.mark.parametrize("gpu", ["h100-sxm", "h200-sxm", "l40s"])
 def test_no_other_gpu_is_quoted(gpu):
-    about = {"model": "qwen3-14b", "gpu": gpu, "weights": "fp8", "engine": "vllm", "kind": "dense"}
+    about = Made({"model": "qwen3-14b", "gpu": gpu, "weights": "fp8", "engine": "vllm", "kind": "dense"})
     for part in card.evidence(about | {"rows": known_errors(), "own": False, "scaled": True, "unseen": 0.3}):
         for one in part.get("where", {}).get("each", []):
             assert one["gpu"] == gpu
@@ -187,8 +188,8 @@ def test_no_other_gpu_is_quoted(gpu):
     ],
 )
 def test_the_number_is_a_sentence_and_a_range_where_nothing_was_calibrated(goal, never, ends, said):
-    best = {"name": "pools", "gpus": list(ends) if goal == "gpus" else [8] * 3, "rate": list(ends)}
-    about = {"goal": goal, "never": never, "have": 12 if goal == "rate" else 0, "traffic": 40, "gpus": 2}
+    best = Made({"name": "pools", "gpus": list(ends) if goal == "gpus" else [8] * 3, "rate": list(ends)})
+    about = Made({"goal": goal, "never": never, "have": 12 if goal == "rate" else 0, "traffic": 40, "gpus": 2})
     assert say(card.headline(best, about | {"gpu": "h100-sxm"})) == said
 
 
@@ -225,43 +226,45 @@ def test_a_unit_of_ones_own_calibration_says_so():
 
 def test_chunks_say_why_they_are_as_long():
     found = planner.plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 100), SLA(1, 0.03), intervals=False)
-    sizes = {name: card.sized_as(found.case.asked, name, 1, row) for name, row in found.solved["settings"].items()}
-    assert sizes["aggregated"]["chunk"] == 0
+    sizes = {name: card.sized_as(found.case.asked, name, 1, row) for name, row in found.solved.settings.items()}
+    assert sizes["aggregated"].chunk == 0
     (said,) = card.steps_of(sizes["chunked"])
     told = found.starts["chunked"].plain
     assert said["chunk"] + said["decodes"] == told["token_budget"]
 
 
 def test_equal_ends_are_one_number():
-    about = {"never": True}
+    about = Made({"never": True})
     assert card.ranged([128.0, 24.0, 128.0], about)
     assert not card.ranged([128.0, 128.0, 128.0], about)
-    assert not card.ranged([128.0, 24.0, 128.0], {"never": False})
+    assert not card.ranged([128.0, 24.0, 128.0], Made({"never": False}))
 
 
 def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
-    about = {"goal": "rate", "never": False, "have": 12, "traffic": 0, "gpus": 2, "gpu": "h100-sxm", "price": 3.6}
-    assert card.headline({"name": "pools", "gpus": [12] * 3, "rate": [7.0, 6.0, 9.0]}, about)["of"] == []
-    best = {"gpus": [4] * 3, "rate": [2.0, 1.0, 3.0]}
-    asked = {"work": {"n_out": 100.0}, "watts": 700}
+    about = Made({"goal": "rate", "never": False, "have": 12, "traffic": 0, "gpus": 2, "gpu": "h100-sxm", "price": 3.6})
+    assert card.headline(Made({"name": "pools", "gpus": [12] * 3, "rate": [7.0, 6.0, 9.0]}), about)["of"] == []
+    best = Made({"gpus": [4] * 3, "rate": [2.0, 1.0, 3.0]})
+    asked = Made({"work": Made({"n_out": 100.0}), "watts": 700})
     usd, power = card.priced(asked, best, about | {"goal": "gpus", "example": False})
     assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
     assert say(usd).endswith(" at 3.6 USD for a GPU and hour")
     assert say(usd | {"example": True}).endswith(" at 3.6 USD for a GPU and hour, an example: set your own")
     assert power["kw"] == 2.8
-    layout = {"tp": 2, "dp": 1, "ep": 1, "pp": 1}
-    sized = {
-        "name": "pools",
-        "units": 8,
-        "prefill": 3,
-        "decode": 5,
-        "replicas": 2,
-        "gpus": [48.0, 32.0, 64.0],
-        "rate": [7.0, 7.0, 7.0],
-        "kept": 0.938,
-    }
-    about |= {"goal": "gpus", "never": True, "weights": "fp8"}
-    asked = {"unit": {"gpus": 2, "layout": layout}, "pools": []}
+    layout = Made({"tp": 2, "dp": 1, "ep": 1, "pp": 1})
+    sized = Made(
+        {
+            "name": "pools",
+            "units": 8,
+            "prefill": 3,
+            "decode": 5,
+            "replicas": 2,
+            "gpus": [48.0, 32.0, 64.0],
+            "rate": [7.0, 7.0, 7.0],
+            "kept": 0.938,
+        }
+    )
+    about = about | {"goal": "gpus", "never": True, "weights": "fp8"}
+    asked = Made({"unit": Made({"gpus": 2, "layout": layout}), "pools": []})
     assert say(card.what(sized, asked, about)) == (
         "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs; "
         "this keeps the promise 93 of 100 times"
@@ -272,10 +275,10 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
 
 
 def test_a_card_counts_users_on_a_gpu_and_splits_served_with_about_as_many():
-    asked = {"work": {"n_out": 101.0}}
-    best = {"gpus": [8, 8, 8], "rate": [4.0, 3.0, 5.0], "ttft": [1.0] * 3, "tpot": [0.03] * 3}
-    assert card.users_on_a_gpu(asked, best, {"goal": "gpus"}) == pytest.approx(4.0 * (1.0 + 100 * 0.03) / 8)
-    assert card.users_on_a_gpu(asked, best, {"goal": "unit", "gpus": 4}) == pytest.approx(4.0)
+    asked = Made({"work": Made({"n_out": 101.0})})
+    best = Made({"gpus": [8, 8, 8], "rate": [4.0, 3.0, 5.0], "ttft": [1.0] * 3, "tpot": [0.03] * 3})
+    assert card.users_on_a_gpu(asked, best, Made({"goal": "gpus"})) == pytest.approx(4.0 * (1.0 + 100 * 0.03) / 8)
+    assert card.users_on_a_gpu(asked, best, Made({"goal": "unit", "gpus": 4})) == pytest.approx(4.0)
     crowds = [[1.0, 1, 4], [3.0, 2, 5], [1e9, 6, 7]]
     told = [card.crowded_alike(users, crowds) for users in (1.0, 1.1, 3.0, 50.0)]
     assert [(one["gained"], one["count"]) for one in told] == [(1, 4), (2, 5), (2, 5), (6, 7)]

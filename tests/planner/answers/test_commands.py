@@ -27,8 +27,8 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     """Return the commands of an architecture; what its engine is told; its row."""
     unit = Unit.of("deepseek-v3", "h200-sxm", kv=kv, engine=engine, **({"tp": 8} | layout))
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
-    row = Plan.of(case, 0).solved["each"][architecture][0]
-    assert row["rate"] > 0
+    row = Plan.of(case, 0).solved.each[architecture][0]
+    assert row.rate > 0
     told = settings(case.asked, architecture, row)
     CASES[engine] = case
     return said(case, architecture, told, told_kv(kv, unit.usual_kv), tier), told, row
@@ -85,7 +85,7 @@ def test_no_engine_is_told_what_it_does_not_support():
     """vLLM warns that going without chunks may crash: its budget holds a whole prompt instead."""
     found, told, row = lines("vllm", "aggregated")
     assert "--no-enable-chunked-prefill" not in found["each unit"]
-    assert told["--max-num-batched-tokens"] == 1000 + row["batch"]
+    assert told["--max-num-batched-tokens"] == 1000 + row.batch
 
 
 @pytest.mark.parametrize(("engine", "ranks"), [("vllm", 8), ("trtllm", 8), ("sglang", 1)])
@@ -93,7 +93,7 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     found, told, row = lines(engine, "aggregated", tp=1, dp=8, ep=8)
     (line,) = found.values()
     name = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
-    assert told[name] == -(-row["batch"] // 8) * 8 / ranks
+    assert told[name] == -(-row.batch // 8) * 8 / ranks
     *_, chunked = lines(engine, "chunked", tp=1, dp=8, ep=8)
     told = settings(CASES[engine].asked, "chunked", chunked)
     tokens = {"vllm": "--max-num-batched-tokens", "trtllm": "max_num_tokens", "sglang": "--chunked-prefill-size"}[
@@ -101,7 +101,7 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     ]
     # SGLang divides it among the groups, in whole pages.
     own = (told[tokens] + 8 * 128) / 8 if engine == "sglang" else told[tokens]
-    assert own >= chunked["computed"]  # a prompt lies on one group: less would make it wait
+    assert own >= chunked.computed  # a prompt lies on one group: less would make it wait
     marks = {"vllm": "--data-parallel-size 8 --enable-expert-parallel", "trtllm": "enable_attention_dp: true"}
     assert marks.get(engine, "--dp-size 8 --enable-dp-attention --ep-size 8") in line
     assert ("--tp-size 8" in line) == (engine == "sglang")
@@ -177,7 +177,7 @@ def test_what_loads_from_another_tier_stands_in_the_command(engine):
 def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
-    told = settings(case.asked, "chunked", Plan.of(case, 0).solved["each"]["chunked"][0])
+    told = settings(case.asked, "chunked", Plan.of(case, 0).solved.each["chunked"][0])
     line = said(case, "chunked", told, "fp8", "dram")["each unit"]
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
@@ -190,7 +190,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
 def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
-    told = settings(case.asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
+    told = settings(case.asked, "aggregated", Plan.of(case, 0).solved.each["aggregated"][0])
     words = shlex.split(said(case, "aggregated", told, "fp8", "")["each unit"])
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
@@ -208,11 +208,11 @@ def test_sglang_takes_whole_pages(model, gpu, page):
         case = Case(unit, Workload(n_in, 200), SLA(5, 0.1))
         found = Plan.of(case, 0)
         for name in ("chunked", "disaggregated"):
-            told = settings(case.asked, name, found.solved["each"][name][0])
+            told = settings(case.asked, name, found.solved.each[name][0])
             (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
             assert size % page == 0
             assert size >= page
-            assert size >= n_in or not found.solved["each"][name][0]["chunk"] >= n_in  # a whole prompt stays whole
+            assert size >= n_in or not found.solved.each[name][0].chunk >= n_in  # a whole prompt stays whole
 
 
 def test_the_longest_request_may_be_longer_than_the_mean():
@@ -224,14 +224,14 @@ def test_the_longest_request_may_be_longer_than_the_mean():
 
 def test_swings_solve_the_question_again():
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
-    found = {row["input"]: row for row in answers.swings(case.asked, case.pairs(0))}
+    found = {row.input: row for row in answers.swings(case.asked, case.pairs(0))}
     assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
     longer = Plan.of(Case(case.unit, Workload(1200, 200, 0.5), case.sla), 0)
-    assert found["n_in"]["high"] == longer["rate"]
-    assert found["n_in"]["best_high"] == longer.best
+    assert found["n_in"].high == longer["rate"]
+    assert found["n_in"].best_high == longer.best
     tighter = Plan.of(Case(case.unit, case.work, SLA(1, 0.024)), 0)
-    assert found["tpot"]["low"] == tighter["rate"]
-    assert found["n_in"]["high"] < found["n_in"]["low"]
+    assert found["tpot"].low == tighter["rate"]
+    assert found["n_in"].high < found["n_in"].low
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
@@ -244,7 +244,7 @@ def test_drafting_is_asked_for_in_the_engine_s_words(engine):
     if engine == "vllm":
         asked = json.loads(words[words.index("--speculative-config") + 1])
         assert asked == {"method": "mtp", "num_speculative_tokens": 3}
-        assert told["--max-num-batched-tokens"] == 1000 + 4 * row["batch"]  # drafts count, too
+        assert told["--max-num-batched-tokens"] == 1000 + 4 * row.batch  # drafts count, too
     if engine == "sglang":
         assert words[words.index("--speculative-num-steps") + 1] == "3"
         assert words[words.index("--speculative-num-draft-tokens") + 1] == "4"  # the step's own token with them

@@ -105,9 +105,9 @@ def test_a_printed_number_is_the_median_of_what_is_drawn_and_a_rate_the_goodput(
     case = Case(UNIT, WORK, LIMITS, price=2.5)
     drawn = [Plan(case, (one,), answers.solve(case.asked, [one])) for one in case.pairs(64)]
     for row in FOUND.compared.itertuples():
-        rates, settings = FOUND.solved["rates"][row.architecture], FOUND.solved["settings"][row.architecture]
+        rates, settings = FOUND.solved.rates[row.architecture], FOUND.solved.settings[row.architecture]
         target = target_of(case.of_architecture(row.architecture))
-        costs = FOUND.solved["pool_costs" if row.architecture == "disaggregated" else "costs"]
+        costs = FOUND.solved.pool_costs if row.architecture == "disaggregated" else FOUND.solved.costs
         kept = [strain(target, one, row.architecture, settings) <= 1 + 1e-9 for one in costs]
         assert row.rate == pytest.approx(np.mean(np.array(rates) * kept))
         assert row.kept == np.mean(kept)
@@ -115,9 +115,9 @@ def test_a_printed_number_is_the_median_of_what_is_drawn_and_a_rate_the_goodput(
             low, value, high = (getattr(row, key) for key in (f"{name}_low", name, f"{name}_high"))
             assert low <= value <= high
         # No draw serves more with settings for all than with its own.
-        own = [one.solved["rates"][row.architecture][0] for one in drawn]
+        own = [one.solved.rates[row.architecture][0] for one in drawn]
         assert (
-            np.array(FOUND.solved["rates"][row.architecture]) <= np.array(own) * 1.011
+            np.array(FOUND.solved.rates[row.architecture]) <= np.array(own) * 1.011
         ).all()  # pools take the fewest prompts that give nearly all
     for answer in FOUND.answers.values():
         assert answer.low <= answer.value <= answer.high, answer.name
@@ -127,18 +127,18 @@ def test_a_printed_number_is_the_median_of_what_is_drawn_and_a_rate_the_goodput(
 
 
 def test_the_rule_chooses_what_serves_most_in_the_mean():
-    means = np.array([FOUND.solved["goodput"][name] for name in FOUND.order])
+    means = np.array([FOUND.solved.goodput[name] for name in FOUND.order])
     assert FOUND.compared.loss.to_numpy() == pytest.approx(1 - means / means.max())
     assert FOUND.best == FOUND.order[0]
-    assert FOUND.compared.best_in.sum() + FOUND.solved["none_in"] == pytest.approx(1)
-    assert FOUND.solved["lead"] == pytest.approx(1 - means[1] / means[0])
-    assert FOUND.tie == (FOUND.solved["best_in"][FOUND.best] < LIKELY)
+    assert FOUND.compared.best_in.sum() + FOUND.solved.none_in == pytest.approx(1)
+    assert FOUND.solved.lead == pytest.approx(1 - means[1] / means[0])
+    assert FOUND.tie == (FOUND.solved.best_in[FOUND.best] < LIKELY)
 
 
 def test_where_some_draws_have_nothing_shares_still_add_up():
     found = planner.plan(Unit.of("llama-3-70b", "h100-sxm", 1, "fp8", "fp8"), WORK, SLA(0.35, 0.04))
-    assert 0.02 < found.solved["none_in"] < 0.9
-    assert found.compared.best_in.sum() + found.solved["none_in"] == pytest.approx(1)
+    assert 0.02 < found.solved.none_in < 0.9
+    assert found.compared.best_in.sum() + found.solved.none_in == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", architectures.ARCHITECTURES)
@@ -146,28 +146,28 @@ def test_where_some_draws_have_nothing_shares_still_add_up():
 def test_the_printed_times_are_those_of_the_package_s_simulator(name, limits, work):
     """A closed loop with the printed decodes, beside them as many prompts as are under way."""
     found = planner.plan(UNIT, work, limits, intervals=False)
-    (row,), own = found.solved["each"][name], found.solved["settings"][name]
+    (row,), own = found.solved.each[name], found.solved.settings[name]
     system = queues.system_for(found.case.asked, name, own)
-    users, start = int(np.ceil(row["decodes"])), "steady"
-    scheduler = simulate.Aggregated() if name == "aggregated" else simulate.Chunked(int(system["budget"]))
+    users, start = int(np.ceil(row.decodes)), "steady"
+    scheduler = simulate.Aggregated() if name == "aggregated" else simulate.Chunked(int(system.budget))
     if name == "disaggregated":  # users of all decode units, and time to forget that they began together
-        decoding = own["decode_units"]
-        users, start = int(np.ceil(decoding * row["decodes"])), "together"
-        scheduler = simulate.Disaggregated(own["prefill_units"], decoding, system["transfer"], budget=system["budget"])
+        decoding = own.decode_units
+        users, start = int(np.ceil(decoding * row.decodes)), "together"
+        scheduler = simulate.Disaggregated(own.prefill_units, decoding, system.transfer, budget=system.budget)
     run = simulate.closed_loop(
         work, Steps(UNIT), concurrency=users, requests=8 * users, scheduler=scheduler, start=start, warmup=4 * users
     )
-    assert run.requests.tpot.mean() == pytest.approx(row["tpot"], rel=0.05)
+    assert run.requests.tpot.mean() == pytest.approx(row.tpot, rel=0.05)
     beside = UNIT.front.seconds + (handover().seconds if name == "disaggregated" else 0.0)
-    assert run.requests.ttft.mean() + beside == pytest.approx(row["ttft"], rel=0.2)
+    assert run.requests.ttft.mean() + beside == pytest.approx(row.ttft, rel=0.2)
 
 
 def test_prompts_in_chunks_bunch_where_answers_scatter():
     """What the planner's page says of full load: printed are equal answers, of which no two prompts meet."""
     found = planner.plan(UNIT, WORK, LIMITS, intervals=False)
-    (row,), own = found.solved["each"]["chunked"], found.solved["settings"]["chunked"]
-    budget = int(queues.system_for(found.case.asked, "chunked", own)["budget"])
-    users = int(np.ceil(row["decodes"]))
+    (row,), own = found.solved.each["chunked"], found.solved.settings["chunked"]
+    budget = int(queues.system_for(found.case.asked, "chunked", own).budget)
+    users = int(np.ceil(row.decodes))
     waited = [
         simulate.closed_loop(
             replace(WORK, lengths=lengths), Steps(UNIT), concurrency=users, requests=40 * users, warmup=4 * users,
@@ -222,7 +222,7 @@ def test_a_prefill_pool_in_its_own_layout():
         planner.plan(pair, Workload(2200, 170), SLA(0.4, 0.04), prefill=prefill, intervals=False)
         for prefill in (None, pair.resized(tp=2), pair.resized(tp=4))
     )
-    assert same.solved["rates"] == plain.solved["rates"]
+    assert same.solved.rates == plain.solved.rates
     rows = [one.compared.set_index("architecture").loc["disaggregated"] for one in (plain, own)]
     steps = [row.ttft - pair.front.seconds - handover().seconds for row in rows]
     assert steps[1] / rows[1].chunk < 0.7 * steps[0] / rows[0].chunk  # seconds of a prompt's token
@@ -231,10 +231,10 @@ def test_a_prefill_pool_in_its_own_layout():
     assert "--tensor-parallel-size 4" in prefill[1]
     assert "--tensor-parallel-size 2" in decode[1]
     choice = next(one for one in planner.as_record(own).architectures if one.architecture == "disaggregated")
-    assert (choice.pools["prefill"]["tp"], choice.pools["decode"]["tp"], choice.layout["tp"]) == (4, 2, 2)
+    assert (choice.pools["prefill"].tp, choice.pools["decode"].tp, choice.layout.tp) == (4, 2, 2)
     assert 2 * choice.split["prefill"] + choice.split["decode"] <= 8
     for name in ("aggregated", "chunked"):
-        assert own.solved["rates"][name] == plain.solved["rates"][name]
+        assert own.solved.rates[name] == plain.solved.rates[name]
 
 
 @pytest.mark.parametrize(
@@ -331,16 +331,16 @@ def test_stored_caches_gain_and_slower_tiers_gain_less():
 @pytest.mark.parametrize("best", architectures.ARCHITECTURES)
 def test_settings_speak_the_engine_s_language(engine, best):
     found = planner.plan(replace(UNIT, engine=engine), WORK, LIMITS, intervals=False)
-    row, told = found.solved["settings"][best], found.starts[best].settings
+    row, told = found.solved.settings[best], found.starts[best].settings
     text = " ".join(f"{name} {value}" for name, value in told.items())
     seqs = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
     extra = 1 if best == "chunked" else 0
-    assert f"{seqs} {int(np.ceil(row['batch'])) + extra}" in text
+    assert f"{seqs} {int(np.ceil(row.batch)) + extra}" in text
     assert ("fp8" in text) == (UNIT.kv == "fp8")  # engines keep BF16 if nobody says
     if best == "disaggregated":
-        assert (told["prefill units"], told["decode units"]) == (row["prefill_units"], row["decode_units"])
+        assert (told["prefill units"], told["decode units"]) == (row.prefill_units, row.decode_units)
     if best == "chunked" and engine == "vllm":
-        assert told["--max-num-batched-tokens"] == int(np.ceil(row["chunk"])) + int(np.ceil(row["batch"]))
+        assert told["--max-num-batched-tokens"] == int(np.ceil(row.chunk)) + int(np.ceil(row.batch))
 
 
 def test_an_impossible_sla_says_by_how_much_and_what_would_meet_it():

@@ -6,6 +6,8 @@ from dataclasses import replace
 from math import nan
 
 import pytest
+from made import Made
+from msgspec import structs
 
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue.tiers import Tier
@@ -58,8 +60,8 @@ def test_which_gpu_is_first_is_said_by_cost_where_two_have_a_price_else_by_rate(
 
 def test_the_runner_up_says_what_would_turn_the_order():
     rows = [
-        {"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"},
-        {"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"},
+        Made({"input": "tpot", "best_low": "disaggregated", "best_high": "chunked"}),
+        Made({"input": "n_in", "best_low": "chunked", "best_high": "disaggregated"}),
     ]
     assert say(notes.runner_up("chunked", "aggregated", 3.0, rows, False)) == (
         "runner-up at full load: aggregated, 3 requests/s per unit; disaggregated would serve most in the mean with"
@@ -79,7 +81,7 @@ def test_the_runner_up_says_what_would_turn_the_order():
 
 def test_an_input_that_turns_the_order_either_way_is_named_once():
     """Not "a fifth lower or a fifth higher", which reads as if its value did not matter."""
-    either = [{"input": "accepted", "best_low": "chunked", "best_high": "chunked"}]
+    either = [Made({"input": "accepted", "best_low": "chunked", "best_high": "chunked"})]
     said = say(notes.runner_up("aggregated", "chunked", 3.0, either, False))
     turn = "chunked would serve most in the mean with chance that a draft is accepted a fifth off, in either direction"
     assert said.endswith(turn)
@@ -150,7 +152,7 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
         "inside",
     )
     drafted = ("dense", "t", "AMD", "recipes", "d", "b", "fp8", "mtp", 11, 0.16, -1, 0.8)
-    rows = [dict(zip(fields, one, strict=True)) for one in (drafted, (*drafted[:7], "none", 6, 0.4, -1, 0.8))]
+    rows = [Made(zip(fields, one, strict=True)) for one in (drafted, (*drafted[:7], "none", 6, 0.4, -1, 0.8))]
     found = notes.trusted(Unit.of("llama-3-8b", gpu, tp, **more).numbers, rows)
     assert keys(found) == [f"trusted.{name}" for name in said]
     if more:
@@ -163,24 +165,24 @@ def test_what_is_taken_on_trust_is_said(gpu, tp, more, said):
 def test_what_else_tells_two_apart_is_said():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = answers.solve(case.asked, case.pairs(0))
-    alone = [(name, middle_row(solved, name)["ttft"][0]) for name in solved["order"]]
+    alone = [(name, middle_row(solved, name)["ttft"][0]) for name in solved.order]
     for change in ({"tie": True}, {"lead": 0.01}):
-        said = notes.to_choose(case.asked, solved | {"tie": False, "lead": 1.0} | change)[0]
+        said = notes.to_choose(case.asked, structs.replace(solved, **{"tie": False, "lead": 1.0} | change))[0]
         assert said["what"]["key"] == "choose.mean"
         assert [(one["name"], one["ttft"]) for one in said["each"]] == alone
-    tail = case.asked | {"quantile": 0.9}
-    assert say(notes.to_choose(tail, solved | {"tie": True})[0]["what"]) == "P90 of TTFT"
-    assert notes.to_choose(case.asked, solved | {"best": "", "tie": True}) == []
+    tail = structs.replace(case.asked, quantile=0.9)
+    assert say(notes.to_choose(tail, structs.replace(solved, tie=True))[0]["what"]) == "P90 of TTFT"
+    assert notes.to_choose(case.asked, structs.replace(solved, best="", tie=True)) == []
 
 
 def test_who_is_the_best_in_few_draws_is_named():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
-    solved = answers.solve(case.asked, case.pairs(0)) | {"tie": False, "lead": 1.0}
-    none = solved["each"]["chunked"][0] | {"rate": 0.0}
-    solved |= {"rates": solved["rates"] | {"chunked": [0.0]}, "settings": solved["settings"] | {"chunked": none}}
+    solved = structs.replace(answers.solve(case.asked, case.pairs(0)), tie=False, lead=1.0)
+    none = structs.replace(solved.each["chunked"][0], rate=0.0)
+    solved |= {"rates": solved.rates | {"chunked": [0.0]}, "settings": solved.settings | {"chunked": none}}
     said = {"key": "choose.faster", "name": "chunked", "share": 0.3}
     for share, expected in ((0.3, [said]), (0.01, [])):
-        told = notes.to_choose(case.asked, solved | {"best_in": solved["best_in"] | {"chunked": share}})
+        told = notes.to_choose(case.asked, structs.replace(solved, best_in=solved.best_in | {"chunked": share}))
         assert [one for one in told if one["key"] == "choose.faster"] == expected
 
 
@@ -188,9 +190,9 @@ def test_who_is_the_best_in_few_draws_is_named():
 def test_a_chunk_above_a_tile_is_said(chunk, said):
     """With fifty decodes: below the first tile, full, above it, and two full ones."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
-    solved = answers.solve(case.asked, case.pairs(0)) | {"best": "chunked", "tie": False, "lead": 1.0}
-    solved["order"] = ["chunked", "disaggregated", "aggregated"]
-    solved["settings"] = solved["settings"] | {"chunked": {"batch": 50.0, "chunk": chunk, "rate": 1.0}}
+    solved = structs.replace(answers.solve(case.asked, case.pairs(0)), best="chunked", tie=False, lead=1.0)
+    solved.order = ["chunked", "disaggregated", "aggregated"]
+    solved.settings = solved.settings | {"chunked": Made({"batch": 50.0, "chunk": chunk, "rate": 1.0})}
     expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
     assert notes.to_choose(case.asked, solved) == expected
     others = (
@@ -242,8 +244,10 @@ def test_intervals_that_are_wider_than_the_calibration_s_own_are_said_with_their
     unit = Unit.of("qwen3-30b-a3b", "b200", weights="bf16")
     told = say(notes.widened(unit.stand, known_errors())[0])
     assert "29% of 7 measurements lay (qwen3-30b-a3b in bf16 on b200)" in told
-    assert notes.widened(unit.stand | {"model": "qwen3-235b-a22b"}, known_errors()) == []
-    (foreign,) = notes.widened(unit.stand | {"model": "llama-3-70b"}, known_errors())  # served in FP8 and NVFP4
+    assert notes.widened(structs.replace(unit.stand, model="qwen3-235b-a22b"), known_errors()) == []
+    (foreign,) = notes.widened(
+        structs.replace(unit.stand, model="llama-3-70b"), known_errors()
+    )  # served in FP8 and NVFP4
     assert say(foreign).startswith("intervals are those of another engine than ours")
 
 
@@ -288,7 +292,7 @@ def test_what_is_out_of_range_is_said_with_the_range():
 )
 def test_each_architecture_says_what_hinders_it(name, step, said):
     asked = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(2000, 200), SLA(0.5, 0.05)).asked
-    found = notes.hindered(asked, {"mixed": step, "apiece": step, "front": 0.1}, name)
+    found = notes.hindered(asked, Made({"mixed": step, "apiece": step, "front": 0.1}), name)
     assert found == {"key": "hindered.over"} | {
         one: value if isinstance(value, str) else pytest.approx(value) for one, value in said.items()
     }
@@ -297,6 +301,6 @@ def test_each_architecture_says_what_hinders_it(name, step, said):
 @pytest.mark.parametrize(("share", "said"), [(0.099, False), (0.101, True)])
 def test_a_front_is_spoken_of_from_a_tenth_of_the_limit_on(share, said):
     """By its upper end, and not where somebody measured it."""
-    asked = {"front_sd": 0.2, "ttft": 0.5}
+    asked = Made({"front_sd": 0.2, "ttft": 0.5})
     assert bool(notes.front_weighs(asked, [0.01, 0.005, share * 0.5])) == said
     assert notes.front_weighs(asked | {"front_sd": 0.0}, [0.01, 0.005, share * 0.5]) == []

@@ -34,7 +34,7 @@ def truth(**changed) -> Unit:
 
 def seconds(point: Point, of: Unit) -> float:
     if point.what == "attention":
-        return float(of.terms["caches"][0]["pair"] * point.tokens**2 / 2)
+        return float(of.terms.caches[0].pair * point.tokens**2 / 2)
     frame = pd.DataFrame([{name: getattr(point, name) for name in from_kernels.SIZES}])
     return float(from_kernels.predicted(frame, of)[0])
 
@@ -176,8 +176,8 @@ def test_lines_find_the_terms_of_a_straight_unit(times, tmp_path):
     # With the real compute rate T is the products' and what activations cost, p the attention's.
     real, _ = from_kernels.lines(times, truth())
     terms = truth().terms
-    assert real.set_index("name").loc["T", "value"] == pytest.approx(terms["matrices"] + terms["move"], rel=0.05)
-    assert real.set_index("name").loc["p", "value"] == pytest.approx(terms["caches"][0]["pair"], rel=1e-6)
+    assert real.set_index("name").loc["T", "value"] == pytest.approx(terms.matrices + terms.move, rel=0.05)
+    assert real.set_index("name").loc["p", "value"] == pytest.approx(terms.caches[0].pair, rel=1e-6)
 
 
 def test_floors_are_those_of_the_datasheet_in_the_precision_of_each_part(tmp_path):

@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from made import Made
 from scipy.stats import t as student
 
 from inference_math import Unit, Workload, simulate
@@ -180,7 +181,7 @@ def test_who_must_wait_for_a_user_is_sent_when_one_is_free():
     """By hand: one user, two prompts at once, one later."""
     cost = simulate.StepCost(t_w=1.0, prompt=0.5)
     requests = [Request(i, time, 10, 3, 0) for i, time in enumerate((0.0, 0.1, 20.0))]
-    asked = {"users": 1, "front": 0.0, "prefill": []}
+    asked = Made({"users": 1, "front": 0.0, "prefill": []})
     noted, seconds = bench.bench_played(system_of(simulate.Chunked(100), None), timed(cost), asked, requests)
     assert noted.sent == [0.0, 3.5, 20.0]
     assert noted.ttft == [1.5, 1.5, 1.5]
@@ -266,8 +267,8 @@ def test_cadences_say_how_sure_they_are_by_their_own_pairs():
 
     def chance(kind, gain):
         pairs = known_comparisons()[kind]
-        sd = pairs["sd"] * (1 + 2 * FARTHER)  # both lengths are twice those of the pairs
-        return student.cdf(np.log(gain) / sd, pairs["pairs"])
+        sd = pairs.sd * (1 + 2 * FARTHER)  # both lengths are twice those of the pairs
+        return student.cdf(np.log(gain) / sd, pairs.pairs)
 
     unit, run = Unit.of("llama-3-8b", "h100-sxm"), Benchmark(1024, 64, 200, 16, range_ratio=0.5)
     first, other = cadences(unit, run, every=(1, 8)).to_dict("records")
@@ -456,7 +457,7 @@ def test_pools_have_the_groups_the_links_and_a_step_of_their_own_layouts():
     """Sixteen prefill GPUs in groups of two beside eight: a group has an eighth of a link twice as wide."""
     unit = Unit.of("deepseek-v3", "gb300", 8)
     first = unit.resized(tp=2, dp=8, ep=16)
-    system = bench.bench_pools({"budget": 8192.0}, unit.numbers, first.numbers, 1000.0, [3, 2], 80e9)
+    system = bench.bench_pools(Made({"budget": 8192.0}), unit.numbers, first.numbers, 1000.0, [3, 2], 80e9)
     assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 2, 8)
     assert system["budget"] == 8192
     assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / 160e9)

@@ -43,8 +43,8 @@ def test_unit_costs_and_plan_agree(setup):
         assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
         assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
     asked = Case(unit, work, SLA(1.0, 1.0))
-    step, steps = under(asked)["mixed"], target_of(asked.asked)["steps"]
-    assert mean_seen(step, users, steps, 0) / asked.asked["unit"]["gives"] == pytest.approx(tpot, rel=EXACT)
+    step, steps = under(asked).mixed, target_of(asked.asked).steps
+    assert mean_seen(step, users, steps, 0) / asked.asked.unit.gives == pytest.approx(tpot, rel=EXACT)
     assert users / round_trip(step, users, steps) == pytest.approx(rate, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     front = unit.front.seconds
@@ -70,7 +70,7 @@ def test_a_step_is_the_same_in_every_room(setup, anchor):
     fresh = work.n_in - cached
     for prompts in (0, 1):
         law = unit.step_time(users, context, prompts * fresh, prompts * cached)
-        planned = numbers["mixed"](users, prompts)
+        planned = numbers.mixed(users, prompts)
         pairs = prompts * fresh * (cached + fresh / 2)
         simulated = simulate.Steps(unit)(users, users * context, prompts, prompts * fresh, pairs)
         assert planned == pytest.approx(law, rel=EXACT)
@@ -113,8 +113,8 @@ def test_chunks_of_groups_are_those_that_ranks_compute(dp, larger):
     scheduler = simulate.Chunked(round(dp * chunk) + users, max_batch=users, ranks=dp)
     told = {"concurrency": users, "requests": 900, "warmup": 300, "start": "steady", "scheduler": scheduler}
     run = simulate.closed_loop(work, simulate.Steps(unit), seed=1, **told)
-    assert planned["rate"] == pytest.approx(run.request_rate, rel=0.1)
-    assert planned["step"] == pytest.approx(run.gaps.mean, rel=0.1)
+    assert planned.rate == pytest.approx(run.request_rate, rel=0.1)
+    assert planned.step == pytest.approx(run.gaps.mean, rel=0.1)
 
 
 def _simulated(unit, work, users, seed):
@@ -268,10 +268,10 @@ def test_no_answer_beats_the_floor(setup):
         assert unit.predict(name, work, users).low >= least
     # Seconds of a unit that the FLOPs of a request take at least, and its reads.
     stored = stored_tokens(work.n_in, work.alpha)
-    shared = sum(group["seconds"] for group in unit.numbers["groups"]) / (unit.dp * unit.pp)
-    computes = (work.n_in - stored + work.n_out - 1) * (shared + unit.numbers["experts"]["seconds"] / unit.pp)
+    shared = sum(group.seconds for group in unit.numbers.groups) / (unit.dp * unit.pp)
+    computes = (work.n_in - stored + work.n_out - 1) * (shared + unit.numbers.experts.seconds / unit.pp)
     before, later = (unit.model.kv_bytes(n, unit.kv) for n in (work.n_in * work.alpha, work.n_in + work.n_out / 2))
-    reads = (work.n_out - 1) * (later - before) / unit.numbers["all_bw"]
+    reads = (work.n_out - 1) * (later - before) / unit.numbers.all_bw
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
     for pair in (*case.pairs(0), case.pairs(8)[SETUPS.index(setup) % 8]):  # of eight draws each is some set-ups'
         for row in Plan(case, (pair,), answers.solve(case.asked, [pair])).compared.itertuples():

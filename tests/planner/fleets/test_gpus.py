@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made import Made
 
 from inference_math import catalogue
 from inference_math.optimiser.answers import gpus_ranked
@@ -96,7 +97,7 @@ def test_the_order_of_gpus(costs, order):
     ],
 )  # fmt: skip
 def test_what_a_row_stands_on(mode, unseen, changed, said):
-    row = {"source": "left out", "gpu": "b200", "kind": "dense", "engine": "vllm", "weights": "fp8"}
+    row = Made({"source": "left out", "gpu": "b200", "kind": "dense", "engine": "vllm", "weights": "fp8"})
     own = row | {"maker": "NVIDIA"} | changed
     names = ("kind", "engine", "weights", "maker")
     assert standing_of(mode, unseen, own["gpu"], "b200", *(own[name] for name in names), [row]) == said

@@ -7,6 +7,8 @@ from math import inf
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from made import Made
+from msgspec.structs import asdict
 
 from inference_math import catalogue
 from inference_math.optimiser.case import Case
@@ -74,16 +76,18 @@ def test_each_architecture_of_a_search_is_laid_out_as_suits_it():
     alone = plan(own.unit, case.work, case.sla)
     pools = plan(own.decode, case.work, case.sla, prefill=own.prefill)
     for name in ("aggregated", "chunked"):
-        assert found.solved["rates"][name] == pytest.approx(alone.solved["rates"][name])
-    of_pools = [rate * own.unit.gpus / own.decode.gpus for rate in pools.solved["rates"]["disaggregated"]]
-    assert found.solved["rates"]["disaggregated"] == pytest.approx(of_pools, rel=1e-3)  # no share of a link exceeds 1
+        assert found.solved.rates[name] == pytest.approx(alone.solved.rates[name])
+    of_pools = [rate * own.unit.gpus / own.decode.gpus for rate in pools.solved.rates["disaggregated"]]
+    assert found.solved.rates["disaggregated"] == pytest.approx(of_pools, rel=1e-3)  # no share of a link exceeds 1
     assert found.starts["disaggregated"].settings == pools.starts["disaggregated"].settings
     assert found.starts["disaggregated"].commands == pools.starts["disaggregated"].commands
     row = tried[tried.architecture == "disaggregated"].iloc[0]
-    assert row.prefill == own.prefill.numbers["layout"]
+    assert row.prefill == asdict(own.prefill.numbers.layout)
     assert row.layout.endswith(f", prefill in TP {own.prefill.tp}")
     (answer,) = [one for one in as_record(found).architectures if one.architecture == "disaggregated"]
-    assert answer.pools == {"prefill": own.prefill.numbers["layout"], "decode": own.decode.numbers["layout"]}
+    assert answer.pools == Made(
+        {"prefill": asdict(own.prefill.numbers.layout), "decode": asdict(own.decode.numbers.layout)}
+    )
     split = answer.split
     assert answer.pools_gpus == split["prefill"] * own.prefill.gpus + split["decode"] * own.decode.gpus
     assert answer.pools_rate.value / answer.pools_gpus == pytest.approx(answer.unit_rate.value / own.unit.gpus)
@@ -109,13 +113,13 @@ def test_no_layout_that_was_left_out_would_have_been_the_first():
 
 def test_layouts_are_ranked_by_what_they_serve_in_the_mean():
     told = layouts_ranked([2.5, 2.0, 2.0], [[1.0, 4.0], [2.0, 2.0], [2.0, 2.0]], [1, 4, 2])
-    assert told["loss"] == pytest.approx([0.0, 0.2, 0.2])
-    assert told["order"] == [0, 2, 1]  # of equal ones the smaller unit
-    assert told["best_in"] == [0.5, 0.5, 0.0]
+    assert told.loss == pytest.approx([0.0, 0.2, 0.2])
+    assert told.order == [0, 2, 1]  # of equal ones the smaller unit
+    assert told.best_in == [0.5, 0.5, 0.0]
     often = layouts_ranked([0.0, 3.9], [[0.0] * 6 + [10.0] * 4, [3.9] * 10], [1, 1])  # most draws forbid the first
-    assert often["order"] == [1, 0]
-    assert often["loss"] == [1.0, 0.0]
-    assert layouts_ranked([0.0], [[0.0, 0.0]], [1]) == {"order": [0], "loss": [1.0], "best_in": [0.0]}
+    assert often.order == [1, 0]
+    assert often.loss == [1.0, 0.0]
+    assert layouts_ranked([0.0], [[0.0, 0.0]], [1]) == Made({"order": [0], "loss": [1.0], "best_in": [0.0]})
     assert layouts_near([1.0, 0.7, 0.8]) == [0, 2]
 
 

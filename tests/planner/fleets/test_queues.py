@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made import Made
+from msgspec import structs
 
 from inference_math import Unit
 from inference_math.optimiser.case import Case, under
@@ -46,14 +48,14 @@ def test_the_ends_of_nine_tenths_by_hand():
 
 def test_sizes_of_few_units_are_among_those_of_more():
     def of(units, prefill):
-        unit = {"gpus": 2, "drafts": 0, "accepted": 0.0}
-        pools = [{"prefill": one, "decode": unit, "units": units, "decode_moves": {}} for one in prefill]
-        return {"units": units, "unit": unit, "pools": pools, "read_bw": 0.0, "pool_bw": 1.0}
+        unit = Made({"gpus": 2, "drafts": 0, "accepted": 0.0})
+        pools = [Made({"prefill": one, "decode": unit, "units": units, "decode_moves": {}}) for one in prefill]
+        return Made({"units": units, "unit": unit, "pools": pools, "read_bw": 0.0, "pool_bw": 1.0})
 
     assert queues.sizes_of(of(4, []), "chunked") == [1, 2, 3, 4]
     assert queues.sizes_of(of(2, []), "disaggregated") == [2]
-    assert queues.sizes_of(of(5, [{"gpus": 4}]), "disaggregated") == [3, 4, 5]
-    assert queues.sizes_of(of(3, [{"gpus": 1}]), "disaggregated") == [2, 3]
+    assert queues.sizes_of(of(5, [Made({"gpus": 4})]), "disaggregated") == [3, 4, 5]
+    assert queues.sizes_of(of(3, [Made({"gpus": 1})]), "disaggregated") == [2, 3]
     before = []
     for units in range(2, 200):
         sizes = queues.sizes_of(of(units, []), "disaggregated")
@@ -64,13 +66,13 @@ def test_sizes_of_few_units_are_among_those_of_more():
 
 def host_of(tops, thresholds):
     """A host whose replicas of (units, row) keep the promise in a draw up to a rate of its own."""
-    return {
+    return Made({
         "rows": lambda name, units: units - 1,
         "top": lambda name, units, row, place: tops[units, row][place],
         "play": lambda name, units, row, place, rate, enough: [
             1.0 if rate <= thresholds[units, row][place] else 0.5, 0.1, 0.01
         ],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def drawn_host(seed, units=4):
@@ -93,7 +95,7 @@ def test_the_promise_may_be_missed_in_one_draw_of_sixteen(missed, kept):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cheapest_is_that_of_all_candidates(seed):
     sizes, tops, kept = drawn_host(seed)
-    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "pools": []}
+    host, asked = host_of(tops, kept), Made({"units": 4, "unit": Made({"gpus": 2}), "pools": []})
     sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
             for one in sizes}  # fmt: skip
     for traffic in (0.3, 5.0, 37.0, 400.0):
@@ -112,7 +114,7 @@ def test_where_no_rate_is_kept_there_are_no_replicas(kept):
     """Of a size that there is: what its replica does in single draws is asked for next."""
     sizes, tops, _ = drawn_host(3)
     host = host_of(tops, dict.fromkeys(sizes, kept))
-    asked = {"units": 4, "unit": {"gpus": 2}, "pools": []}
+    asked = Made({"units": 4, "unit": Made({"gpus": 2}), "pools": []})
     for question in ((5.0, 0.0), (0.0, 8.0)):
         units, row, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert found == [0, 0.0]
@@ -123,12 +125,12 @@ SURE = dict.fromkeys(ARCHITECTURES, CERTAIN)
 
 
 def standing(name, gpus, each):
-    return {"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each}
+    return Made({"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each})
 
 
 def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_same():
     host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [0.0] * 12 + [9.0] * 4})
-    asked = {"units": 2, "unit": {"gpus": 2}, "pools": []}
+    asked = Made({"units": 2, "unit": Made({"gpus": 2}), "pools": []})
     for question in ((5.0, 0.0), (0.0, 8.0)):
         units, row, many, each = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
         assert (units, row, many, each) == (2, 0, 0, 0.0)
@@ -137,27 +139,27 @@ def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_sa
 def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     fast, slow = [20.0] * 16, [11.0] * 16
     two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}
-    assert queues.crowd(two, 10.0, 0.0, 16, SURE)["order"][0] == "chunked"
+    assert queues.crowd(two, 10.0, 0.0, 16, SURE).order[0] == "chunked"
     two["aggregated"] = standing("aggregated", 4, fast)
     even = queues.crowd(two, 40.0, 0.0, 16, SURE)
-    assert even["order"][0] == "aggregated"  # which loses less
-    assert even["tie"]
+    assert even.order[0] == "aggregated"  # which loses less
+    assert even.tie
     # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
     small = {
         name: standing(name, gpus, [each] * 16)
         for name, gpus, each in (("disaggregated", 14, 15.0), ("aggregated", 10, 11.0))
     }
-    assert queues.crowd(small, 15.0, 0.0, 16, SURE)["best_in"]["disaggregated"] == 1.0
+    assert queues.crowd(small, 15.0, 0.0, 16, SURE).best_in["disaggregated"] == 1.0
     alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16, SURE)
-    assert (alone["best"], alone["tie"]) == ("chunked", False)
-    assert queues.crowd({}, 10.0, 0.0, 16, SURE)["best"] == ""
+    assert (alone.best, alone.tie) == ("chunked", False)
+    assert queues.crowd({}, 10.0, 0.0, 16, SURE).best == ""
 
 
 def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, n_out), SLA(0.6, 0.04), units=2)
     asked = of_units(case.asked, units)
-    system = queues.system_for(asked, "aggregated", Plan.of(case, 0).solved["each"]["aggregated"][0])
+    system = queues.system_for(asked, "aggregated", Plan.of(case, 0).solved.each["aggregated"][0])
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
     requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
@@ -183,21 +185,21 @@ def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, tol
     """By engine and age, or as it is told, and nothing else of how prompts are let in; pools prefill as they did."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine, version=version, async_scheduling=told)
     asked = Case(unit, Workload(2200, 170), SLA(0.6, 0.04), units=2).asked
-    assert asked["ahead"] is habits_of(engine, version=version, async_scheduling=told).ahead is ahead
+    assert asked.ahead is habits_of(engine, version=version, async_scheduling=told).ahead is ahead
     for name in ARCHITECTURES:
         system = queues.system_for(asked, name, settings_row(8, 2200, 1, 7))
-        assert system["admission"] == queues.AT_ONCE | {"ahead": ahead}
-    assert queues.AT_ONCE["ahead"] is False
+        assert system.admission == structs.replace(queues.AT_ONCE, ahead=ahead)
+    assert queues.AT_ONCE.ahead is False
 
 
 def test_each_group_of_attention_loads_its_prompts_over_links_of_its_own():
     """In one step eight groups load a prompt each as fast as one does, and one of them two in twice the time."""
     unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
     asked = Case(unit, Workload(8000, 200, 0.5), SLA(60, 5)).asked
-    system = queues.system_for(asked, "aggregated", settings_row(64, 8000, 1, 7)) | {"load": 1e-3}
+    system = structs.replace(queues.system_for(asked, "aggregated", settings_row(64, 8000, 1, 7)), load=1e-3)
     for many, longest in ((1, 1), (8, 1), (9, 2)):
         noted = Noted()
-        engine = engine_of(system | {"budget": 10**6}, timed(StepCost(t_w=0.01)), noted)
+        engine = engine_of(structs.replace(system, budget=10**6), timed(StepCost(t_w=0.01)), noted)
         engine.waiting.extend(Request(i, 0.0, 8000, 200, 4000) for i in range(many))
         engine.advance(inf)
         assert engine.batch.now == pytest.approx(4.0 * longest)
@@ -279,8 +281,8 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     told, (asked, system, pace) = replica(4, 1.6, 3, n_out=4000.0, since=3000, until=4500)
     assert queues.usually_under_way(asked, system, pace, 1.6) > 60
     gaps, lengths = chances(0, 1.0)
-    drawn = {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9}
-    given = (asked, system, {"pace": pace, "prefill": pace, "front": 0.0, "place": 0}, drawn, 1.6, 1.0, 0.0)
+    drawn = Made({"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9})
+    given = (asked, system, Made({"pace": pace, "prefill": pace, "front": 0.0, "place": 0}), drawn, 1.6, 1.0, 0.0)
     usual = queues.played(*given)[2]
     assert usual == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)
@@ -291,9 +293,9 @@ def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
     """However many places there are: who finishes must be replaced, a chunk in each step."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8"), Workload(500, 300), SLA(0.4, 0.06), units=2)
     asked, one = of_units(case.asked, 1), under(case)
-    for row in queues.trials(asked, "chunked", Plan.of(case, 0).solved["each"]["chunked"][0]):
-        chunk = row["chunk"] / 500
-        assert 0 < queues.full(asked, "chunked", row, one) <= chunk / one["mixed"](0.0, chunk)
+    for row in queues.trials(asked, "chunked", Plan.of(case, 0).solved.each["chunked"][0]):
+        chunk = row.chunk / 500
+        assert 0 < queues.full(asked, "chunked", row, one) <= chunk / one.mixed(0.0, chunk)
 
 
 @pytest.mark.parametrize("true", [0.05, 0.4, 0.93, 1.2])
@@ -342,7 +344,7 @@ def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load
 
 def test_a_look_that_is_no_better_costs_what_there_is():
     _, tops, kept = drawn_host(1)
-    host, asked = host_of(tops, kept), {"units": 4, "unit": {"gpus": 2}, "pools": []}
+    host, asked = host_of(tops, kept), Made({"units": 4, "unit": Made({"gpus": 2}), "pools": []})
     least = queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, inf)
     assert queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, least) == least
     most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
@@ -354,7 +356,9 @@ def test_other_settings_of_the_same_units_must_be_better_by_what_is_resolved():
     rows = [(1, row) for row in range(3)]
     host = host_of(dict.fromkeys(rows, [7.0] * 16), dict.fromkeys(rows, [5.05] * 16))
     host = host | {"rows": lambda name, units: 3}
-    found = queues.cheapest({"units": 1, "unit": {"gpus": 1}, "pools": []}, host, "chunked", 0.0, 1.0, 16, inf)
+    found = queues.cheapest(
+        Made({"units": 1, "unit": Made({"gpus": 1}), "pools": []}), host, "chunked", 0.0, 1.0, 16, inf
+    )
     assert found[:2] == (1, 0)
 
 
@@ -366,17 +370,17 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     asked, one = case.of_architecture("disaggregated"), under(case)
     row = settings_row(64, 16 * 2000.0, 3, 3)
     rows = queues.trials(asked, "disaggregated", row)
-    assert [tried["prefill_units"] for tried in rows] == [1, 2, 3, 4]
-    assert {tried["chunk"] for tried in rows} == {16 * 2000}  # of a unit
-    own = rows[0] | {"chunk": row["chunk"]}
+    assert [tried.prefill_units for tried in rows] == [1, 2, 3, 4]
+    assert {tried.chunk for tried in rows} == {16 * 2000}  # of a unit
+    own = structs.replace(rows[0], chunk=row.chunk)
     rate = pools_rate(target_of(asked), one, own)  # prompts are the slower part
     assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(rate)
     assert queues.replica_gpus(asked, "disaggregated", 9, 2) == 3 * 8 + 3 * 4
     system = queues.system_for(asked, "disaggregated", rows[2])
-    assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 3, 8)
-    assert system["budget"] == 2 * 2000  # of a group, which the engine is told, too
+    assert (system.prefill_units, system.decode_units, system.groups) == (3, 3, 8)
+    assert system.budget == 2 * 2000  # of a group, which the engine is told, too
     assert settings(asked, "disaggregated", rows[2])["prefill --max-num-batched-tokens"] == 2 * 2000
-    assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
+    assert system.transfer == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
     paces = [
         queues.prefill_pace(of.asked, of.unit.found(work), [1.0, 1.0, 0.0])
         for of in (case, replace(case, unit=first, prefill=None))

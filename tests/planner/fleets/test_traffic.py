@@ -43,8 +43,8 @@ def played(found, one, rate, seed=0, share=0.9):
     case = replace(found.case, units=one.units, work=replace(found.case.work, lengths="geometric")).asked
     system = queues.system_for(case, one.architecture, one.row)
     paces = [queues.pace_of(case, *pair) for pair in found.pairs]
-    later = case["handover"] if one.architecture == "disaggregated" else 0.0
-    fronts = [answers.under(case, *pair)["front"] + later for pair in found.pairs]
+    later = case.handover if one.architecture == "disaggregated" else 0.0
+    fronts = [answers.under(case, *pair).front + later for pair in found.pairs]
     each = zip(paces, fronts, strict=True)
     draws = [{"pace": pace, "prefill": pace, "front": front, "place": 0} for pace, front in each]
     return [queues.played(case, system, draw, drawn_of(seed, share), rate, 1.0, 0.0) for draw in draws]
@@ -57,7 +57,7 @@ def drawn_of(seed=0, share=0.9):
 
 def row_of(case, architecture):
     """Return a plan's row of an architecture, at the calibration's middle."""
-    return Plan.of(case, 0).solved["each"][architecture][0]
+    return Plan.of(case, 0).solved.each[architecture][0]
 
 
 def test_a_fleet_holds_in_nine_of_ten_draws_with_other_arrivals(drawn):
@@ -104,7 +104,7 @@ def test_no_smaller_fleet_keeps_the_promise():
     for units in (2, 3, 4):
         for row in range(units - 1):
             assert not any(kept(units, row, few) for few in range(1, ceil(best.gpus[0] / UNIT.gpus / units)))
-    assert kept(best.units, int(best.row["prefill_units"]) - 1, best.replicas)
+    assert kept(best.units, int(best.row.prefill_units) - 1, best.replicas)
 
 
 def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
@@ -112,10 +112,10 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     found = planner.plan(Unit.of("gpt-oss-120b", "h100-sxm"), Workload(2000, 500), SLA(0.5, 0.010), intervals=False)
     assert "a prompt takes longer" in found.hindered["chunked"]
     chunked, aggregated = (fleet(found, 20, architecture=name) for name in ("chunked", "aggregated"))
-    assert chunked.row["chunk"] == 2000
+    assert chunked.row.chunk == 2000
     scattered = replace(found.case, work=replace(found.case.work, lengths="geometric")).asked
     run = queues.system_for(scattered, "chunked", chunked.row)
-    assert chunked.settings["--max-num-seqs"] == chunked.plain["max_num_seqs"] == run["max_batch"]
+    assert chunked.settings["--max-num-seqs"] == chunked.plain["max_num_seqs"] == run.max_batch
     assert chunked.settings["--max-num-seqs"] <= asked.places(scattered)
     assert chunked.settings["--max-num-batched-tokens"] > 2000
     assert chunked.kept >= 0.9
@@ -126,7 +126,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
 def test_chunks_are_tried_of_no_engine_that_mixes_none():
     unit = Unit.of("qwen3-32b", "h100-sxm", tp=2, engine="sglang", drafts=3)
     found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.05), intervals=False)
-    assert set(queues.candidates(found.case.asked, found.solved["settings"])) == {"aggregated", "disaggregated"}
+    assert set(queues.candidates(found.case.asked, found.solved.settings)) == {"aggregated", "disaggregated"}
 
 
 def test_the_choice_is_that_of_the_rule(drawn):
@@ -211,14 +211,14 @@ def test_groups_of_attention_compute_a_prompt_each(model, layout):
     case = Case(Unit.of(model, "h200-sxm", 2, "fp8", **layout), Workload(2000, 200), SLA(2, 0.05))
     row = row_of(case, "disaggregated")
     system = queues.system_for(case.asked, "disaggregated", row)
-    assert (system["prefill_units"], system["groups"]) == (row["prefill_units"], 2)
-    assert system["decode_units"] == row["decode_units"] <= 8 - row["prefill_units"]
+    assert (system.prefill_units, system.groups) == (row.prefill_units, 2)
+    assert system.decode_units == row.decode_units <= 8 - row.prefill_units
 
 
 def test_what_waits_for_a_store_waits_for_its_bytes():
     case = Case(UNIT, Workload(2000, 100, 0.5), SLA(2, 0.05), tier=tier("local_ssd"))
     system = queues.system_for(case.asked, "aggregated", row_of(case, "aggregated"))
-    assert system["load"] * 1000 == pytest.approx(UNIT.kv_bytes(1000 + 1100) / case.read_bw)  # read, and written
+    assert system.load * 1000 == pytest.approx(UNIT.kv_bytes(1000 + 1100) / case.read_bw)  # read, and written
 
 
 def test_a_slow_link_bounds_what_pools_serve():
@@ -232,7 +232,7 @@ def test_a_slow_link_bounds_what_pools_serve():
     assert row.rate < 0.8 * loose.rate
     one = fleet(found, 20, architecture="disaggregated")
     assert one.link_gb_s <= 1.0
-    decoding = one.replicas * one.row["decode_units"]
+    decoding = one.replicas * one.row.decode_units
     assert one.link_gb_s == pytest.approx(20 / decoding * sent / 1e9)
 
 
@@ -338,7 +338,7 @@ def test_a_simulated_chunk_is_that_of_the_settings(alpha):
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha), SLA(1.0, 0.05))
     row = row_of(case, "chunked")
     system, told = queues.system_for(case.asked, "chunked", row), settings(case.asked, "chunked", row)
-    assert system["budget"] == told["--max-num-batched-tokens"] >= system["max_batch"] == told["--max-num-seqs"]
+    assert system.budget == told["--max-num-batched-tokens"] >= system.max_batch == told["--max-num-seqs"]
 
 
 def test_what_pools_send_is_one_copy_of_the_cache():
@@ -353,12 +353,12 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     case = Case(unit, Workload(1000, 200), SLA(1, 0.02), units=4)
     found, row = Plan.of(case, 0), row_of(case, architecture)
     system = queues.system_for(case.asked, architecture, row)
-    assert (system["gives"], system["brings"]) == (pytest.approx(1 + 0.6 + 0.36 + 0.216), 4)
-    served = queues.full(case.asked, architecture, row, found.solved["costs"][0])
-    units = row["prefill_units"] + row["decode_units"] if architecture == "disaggregated" else case.units
-    assert served == pytest.approx(row["rate"] * units, rel=1e-6)
+    assert (system.gives, system.brings) == (pytest.approx(1 + 0.6 + 0.36 + 0.216), 4)
+    served = queues.full(case.asked, architecture, row, found.solved.costs[0])
+    units = row.prefill_units + row.decode_units if architecture == "disaggregated" else case.units
+    assert served == pytest.approx(row.rate * units, rel=1e-6)
     if architecture != "disaggregated":
-        assert system["budget"] == settings(case.asked, architecture, row)["--max-num-batched-tokens"]
+        assert system.budget == settings(case.asked, architecture, row)["--max-num-batched-tokens"]
 
 
 def yields_of(drafts, accepted, place=3):
@@ -410,9 +410,9 @@ def test_each_draw_has_arrivals_of_its_own_with_the_mean_that_was_asked_for():
 def test_chunks_are_not_short_of_places_where_only_a_request_s_mean_must_keep_the_limit():
     """A budget of a whole prompt is plain serving, though at full load each step must hold."""
     long = planner.plan(UNIT, Workload(2200, 2000), SLA(ttft=0.4, tpot=0.040), intervals=False)
-    row = long.solved["settings"]["chunked"]
-    batches = {one["batch"] for one in queues.trials(long.case.asked, "chunked", row)}
-    assert batches == {row["batch"], UNIT.places(long.case.work)}
+    row = long.solved.settings["chunked"]
+    batches = {one.batch for one in queues.trials(long.case.asked, "chunked", row)}
+    assert batches == {row.batch, UNIT.places(long.case.work)}
     # Their answers scatter, whatever those of the plan do: fewer fit at once.
     fits = UNIT.places(replace(long.case.work, lengths="geometric"))
     assert fits < 0.8 * UNIT.places(long.case.work)

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import pytest
+from made import Made
 
+from inference_math.unit.types import Layout
 from inference_math_planner.fleets import queues, tries
 
-SOLVED = {"rates": {"chunked": [3.0], "disaggregated": [4.0], "aggregated": [0.0]}}
+SOLVED = Made({"rates": {"chunked": [3.0], "disaggregated": [4.0], "aggregated": [0.0]}})
 SOLVED["goodput"] = {name: rates[0] for name, rates in SOLVED["rates"].items()}
-ASKED = {"unit": {"gpus": 2}, "units": 8, "pools": []}
+ASKED = Made({"unit": Made({"gpus": 2}), "units": 8, "pools": []})
 BOTH = [*tries.TOGETHER, *tries.IN_POOLS]
 
 
 def test_layouts_in_a_node():
-    assert [one["tp"] for one in tries.tried_in_a_node(4, False)] == [1, 2, 4]
-    assert {"tp": 2, "ep": 4, "dp": 2, "pp": 1} in tries.tried_in_a_node(4, True)
+    assert [one.tp for one in tries.tried_in_a_node(4, False)] == [1, 2, 4]
+    assert Layout(tp=2, ep=4, dp=2, pp=1) in tries.tried_in_a_node(4, True)
 
 
 def test_pools_fit_where_two_units_do():
