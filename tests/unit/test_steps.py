@@ -242,8 +242,8 @@ def test_gpus_that_share_sparse_attention_compute_as_long_as_one():
         one, eight = (
             steps.unit_terms(
                 steps.unit_numbers(
-                    shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")), Layout(tp=tp, ep=1, dp=1, pp=1),
-                    "fp8", "fp8", 0.9, steps.NO_INDEX,
+                    shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")),
+                    Layout(tp=tp, ep=1, dp=1, pp=1), "fp8", "fp8", 0.9, steps.NO_INDEX,
                 ),
                 UNIT.found(),
             )

@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from grids import each
+from made import Made
+from msgspec.structs import asdict
 from scipy import stats
 from setups import SETUPS, name_of
 
@@ -146,13 +148,15 @@ CASES = [one for one in SETUPS if one[2] >= 4][::5]
 
 def scheduler(system):
     """Return what `queues` has the simulator run, as a scheduler."""
-    common = {name: system[name] for name in ("max_batch", "kv_capacity", "grows")}
-    if system["prefill_units"]:
-        pools = {name: system[name] for name in ("prefill_units", "groups", "decode_units", "transfer", "budget")}
+    common = {name: getattr(system, name) for name in ("max_batch", "kv_capacity", "grows")}
+    if system.prefill_units:
+        pools = {
+            name: getattr(system, name) for name in ("prefill_units", "groups", "decode_units", "transfer", "budget")
+        }
         return simulate.Disaggregated(**pools, **common)
-    if system["budget"] == np.inf:  # of an engine that plans no step ahead
+    if system.budget == np.inf:  # of an engine that plans no step ahead
         return simulate.Aggregated(**common)
-    return simulate.Chunked(system["budget"], **common, habits=simulate.Habits(**system["admission"]))
+    return simulate.Chunked(system.budget, **common, habits=simulate.Habits(**asdict(system.admission)))
 
 
 def tried(case, row):
@@ -160,14 +164,14 @@ def tried(case, row):
     if row["architecture"] != "disaggregated":
         return row
     rows = queues.trials(case.asked, row["architecture"], row)
-    own = next(one for one in rows if one["prefill_units"] == row["prefill_units"])
+    own = next(one for one in rows if one.prefill_units == row.prefill_units)
     return queues.seated(own, row["batch"])
 
 
 def together(case, row):
     """Return the requests/s of a replica that computes all prompts that arrive together, as the plan takes it."""
     system = queues.system_for(case.asked, "aggregated", row)
-    scheduler = simulate.Aggregated(**{name: system[name] for name in ("max_batch", "kv_capacity", "grows")})
+    scheduler = simulate.Aggregated(**{name: getattr(system, name) for name in ("max_batch", "kv_capacity", "grows")})
     return simulate.closed_loop(
         case.work, simulate.Steps(case.unit), concurrency=int(row["batch"]), requests=3000, warmup=1500,
         scheduler=scheduler,
@@ -180,7 +184,7 @@ def let_in(case, row):
     A request has its prompt and a token of each later step computed: a step has room for `budget` of these tokens, and
     of `batch` requests with `n_out` steps each the plan lets batch / n_out in. Steps of fewer prompts are no longer.
     """
-    work, budget = case.work, queues.system_for(case.asked, "aggregated", row)["budget"]
+    work, budget = case.work, queues.system_for(case.asked, "aggregated", row).budget
     tokens = work.n_in - stored_tokens(work.n_in, work.alpha) + work.n_out - 1
     return min(1.0, budget / tokens / (row["batch"] / work.n_out))
 
@@ -191,7 +195,7 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
     unit, work, users = setup
     tpot, ttft = 1.5 * unit.tpot(work, users), 3 * unit.ttft(work, users)
     case = Case(unit, Workload(work.n_in, work.n_out, work.alpha, "geometric"), SLA(ttft, tpot), units=4, front=0.0)
-    for row in Plan.of(case, 0).compared.to_dict("records"):
+    for row in map(Made, Plan.of(case, 0).compared.to_dict("records")):
         if not row["rate"]:
             continue
         many = int(row["prefill_units"] + row["decode_units"]) if row["architecture"] == "disaggregated" else 1

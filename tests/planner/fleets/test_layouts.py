@@ -7,12 +7,12 @@ from math import inf
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from made import Made
 from msgspec.structs import asdict
 
 from inference_math import catalogue
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import layouts_near, layouts_ranked
+from inference_math.optimiser.types import Ranking
 from inference_math.unit import Unit
 from inference_math.workload import SLA, Workload
 from inference_math_planner import Arrivals, NoFleetError, as_record, capacity, fleet, layouts, plan, search, size
@@ -85,9 +85,7 @@ def test_each_architecture_of_a_search_is_laid_out_as_suits_it():
     assert row.prefill == asdict(own.prefill.numbers.layout)
     assert row.layout.endswith(f", prefill in TP {own.prefill.tp}")
     (answer,) = [one for one in as_record(found).architectures if one.architecture == "disaggregated"]
-    assert answer.pools == Made(
-        {"prefill": asdict(own.prefill.numbers.layout), "decode": asdict(own.decode.numbers.layout)}
-    )
+    assert answer.pools == {"prefill": own.prefill.numbers.layout, "decode": own.decode.numbers.layout}
     split = answer.split
     assert answer.pools_gpus == split["prefill"] * own.prefill.gpus + split["decode"] * own.decode.gpus
     assert answer.pools_rate.value / answer.pools_gpus == pytest.approx(answer.unit_rate.value / own.unit.gpus)
@@ -119,7 +117,7 @@ def test_layouts_are_ranked_by_what_they_serve_in_the_mean():
     often = layouts_ranked([0.0, 3.9], [[0.0] * 6 + [10.0] * 4, [3.9] * 10], [1, 1])  # most draws forbid the first
     assert often.order == [1, 0]
     assert often.loss == [1.0, 0.0]
-    assert layouts_ranked([0.0], [[0.0, 0.0]], [1]) == Made({"order": [0], "loss": [1.0], "best_in": [0.0]})
+    assert layouts_ranked([0.0], [[0.0, 0.0]], [1]) == Ranking(order=[0], loss=[1.0], best_in=[0.0])
     assert layouts_near([1.0, 0.7, 0.8]) == [0, 2]
 
 

@@ -24,6 +24,7 @@ from inference_math_planner import Arrivals, fleet, laws
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.mixes import mix
+from inference_math_planner.fleets.types import Draw, Drawn
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 WORK = Workload(2200, 170)
@@ -46,13 +47,13 @@ def played(found, one, rate, seed=0, share=0.9):
     later = case.handover if one.architecture == "disaggregated" else 0.0
     fronts = [answers.under(case, *pair).front + later for pair in found.pairs]
     each = zip(paces, fronts, strict=True)
-    draws = [{"pace": pace, "prefill": pace, "front": front, "place": 0} for pace, front in each]
+    draws = [Draw(pace=pace, prefill=pace, front=front, place=0) for pace, front in each]
     return [queues.played(case, system, draw, drawn_of(seed, share), rate, 1.0, 0.0) for draw in draws]
 
 
 def drawn_of(seed=0, share=0.9):
     gaps, lengths = traffic.chances(seed, 1.0)
-    return {"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": share}
+    return Drawn(gaps=gaps, cv=1.0, lengths=lengths, like=[], share=share)
 
 
 def row_of(case, architecture):
@@ -389,7 +390,7 @@ def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_ali
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
     system = queues.system_for(of_units(case.asked, 1), "chunked", row_of(case, "chunked"))
     pace = queues.pace_of(case.asked, *case.pairs(0)[0])
-    draw, told = {"pace": pace, "prefill": pace, "front": 0.0, "place": 0}, []
+    draw, told = Draw(pace=pace, prefill=pace, front=0.0, place=0), []
     for sd in (0.0, 0.15):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
         told.append(queues.played(case.asked, system, draw, drawn_of(), 5.5, 1.0, 0.0))
