@@ -258,7 +258,7 @@ def test_a_narrow_lead_is_no_verdict():
     close = planner.plan(UNIT, WORK, SLA(0.4, 0.1))
     assert close.tie
     assert close.card.sure == "open"
-    sure = planner.plan(UNIT, WORK, SLA(0.4, 0.03), front=0.03)
+    sure = planner.plan(UNIT, WORK, SLA(0.4, 0.022), front=0.03)
     assert not sure.tie
     assert sure.card.sure != "open"
 
