@@ -47,7 +47,7 @@ def test_the_planner_s_page_opens_with_the_case():
 
 def test_a_store_brings_the_architectures_of_the_case_nearer_to_each_other():
     assert case.planned().tie  # open, by what served gains say
-    assert case.planned(stored=True).solved["lead"] < case.planned().solved["lead"]
+    assert case.planned(stored=True).solved.lead < case.planned().solved.lead
 
 
 def test_pages_that_name_the_case_s_winner_take_it_from_there(root):

@@ -39,12 +39,12 @@ class Setup:
     def __init__(self, case):
         self.case = case
         self.plan = planner.Plan.of(case, 0)
-        self.rates = {name: rates[0] for name, rates in self.plan.solved["rates"].items()}
+        self.rates = {name: rates[0] for name, rates in self.plan.solved.rates.items()}
         self.best = max(self.rates.values())
-        self.costs = self.plan.solved["costs"][0]
-        self.step = self.costs["mixed"]
+        self.costs = self.plan.solved.costs[0]
+        self.step = self.costs.mixed
         self.target = target_of(case.asked)
-        self.limit = self.target["step"]
+        self.limit = self.target.step
 
     @cached_property
     def decodes(self):
@@ -53,14 +53,14 @@ class Setup:
 
     @property
     def roomy(self):
-        return self.target["places"] >= self.decodes > 0
+        return self.target.places >= self.decodes > 0
 
     def serves(self, name, batch, chunk, prefill=NEVER, decode=NEVER):
         """Return what given settings serve; 0 where they miss a limit."""
         row = settings_row(batch, chunk, prefill, decode)
         if strain(self.target, self.costs, name, row) > NEARLY:
             return 0.0
-        return loaded(self.target, self.costs, name, row)["rate"]
+        return loaded(self.target, self.costs, name, row).rate
 
     @cached_property
     def stored(self):
@@ -92,14 +92,14 @@ def always_pools(one):
 
 def split(one):
     """Of uΔP/ΔH prefill units for a decode unit, N_out − 1 decodes counted."""
-    row = one.plan.solved["settings"]["disaggregated"]
+    row = one.plan.solved.settings["disaggregated"]
     if not (one.roomy and one.rates["disaggregated"] > 0):
         return None
     costs = {name: one.plan[name] for name in ("delta_p_gross", "delta_h", "t_w")}
     ratio = theory.pdd_split(**costs, sla_tpot=one.limit, n_out=one.case.work.n_out)
     pools = [(p, d) for p in range(1, one.case.units) for d in range(1, one.case.units - p + 1)]
     nearest = min(pools, key=lambda pool: abs(log(pool[0] / pool[1] / ratio)))
-    return 1 - one.serves("disaggregated", row["batch"], row["chunk"], *nearest) / one.rates["disaggregated"]
+    return 1 - one.serves("disaggregated", row.batch, row.chunk, *nearest) / one.rates["disaggregated"]
 
 
 def small_split(one):
@@ -110,7 +110,7 @@ def chunk(one):
     """The chunk that feeds the batch, and the largest batch that keeps the limit."""
     if not one.rates["chunked"] > 0:
         return None
-    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.target["places"]
+    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.target.places
 
     def feeding(b):
         return float(theory.chunk_size_full(b=b, n_in=n_in, n_out=n_out))

@@ -72,14 +72,14 @@ SOLVE = """(asked, draws, speeds) => {
 def in_python(asked, draws, speeds):
     """Return what `SOLVE` returns."""
     solved = answers.solve(asked, draws)
-    numbers, best = answers.numbers_of(asked, solved), solved["best"]
-    middle = solved["costs"][len(draws) // 2]
+    numbers, best = answers.numbers_of(asked, solved), solved.best
+    middle = solved.costs[len(draws) // 2]
     return {
         "solved": solved, "numbers": numbers, "formulas": answers.by_formula(asked, solved, numbers),
         "swings": answers.swings(asked, draws) if best and len(draws) == 1 else [],
         "gains": answers.gains(asked, draws, speeds),
-        "settings": settings(asked, best, solved["settings"][best]) if best else {},
-        "hindered": [notes.hindered(asked, middle, name) for name in solved["order"]],
+        "settings": settings(asked, best, solved.settings[best]) if best else {},
+        "hindered": [notes.hindered(asked, middle, name) for name in solved.order],
     }  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def test_fleets_are_those_of_the_package(node, version):
     """
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", version=version)
     case = Case(unit, Workload(1500, 120), SLA(0.5, 0.04), units=3).checked()
-    assert case.asked["ahead"] is (version == "")
+    assert case.asked.ahead is (version == "")
     found = Plan.of(case, 20)
     gaps, lengths = chances(0, 1.0)
     played = {"gaps": gaps, "cv": 1, "lengths": lengths, "like": [], "share": 0.9}
