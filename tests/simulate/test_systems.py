@@ -25,7 +25,7 @@ from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import system_of
-from inference_math.simulate.systems import Pools
+from inference_math.simulate.systems import PoolEngines
 from inference_math.workload import Trace, Workload
 from inference_math_planner.fleets.goodput import Client
 
@@ -380,7 +380,7 @@ def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(t
     system = system_of(scheduler, None, gives, 1)
     rows = zip(trace.arrival, *trace.rows(), strict=True)
     requests = [Request(i, float(time), *map(int, tokens)) for i, (time, *tokens) in enumerate(rows)]
-    pools = Pools(system, timed(cost), timed(cost), Client(requests, 0, 0.0), record)
+    pools = PoolEngines(system, timed(cost), timed(cost), Client(requests, 0, 0.0), record)
     run = record.result(pools.run(inf))
     assert sorted(zip(run.requests.n_in, run.requests.n_out, strict=True)) == sorted(
         zip(trace.n_in, trace.n_out, strict=True)

@@ -289,7 +289,7 @@ FINISH = 4
 TAKEN = 5
 
 
-class Pools:
+class PoolEngines:
     """A pool of prefill units and a pool of decode units, each with its own steps, and the events that concern them.
 
     A decode unit takes part with the events that concern it; its clock may be ahead by the rest of a step.
@@ -395,4 +395,4 @@ def run_pools(
     system: System, prefill: StepTimes, cost: StepTimes, users: Senders, record: Ledger, wanted: float
 ) -> float:
     """Serve with the pools of a system, whose prefill units take steps of their own; return when it ended."""
-    return Pools(system, prefill, cost, users, record).run(wanted)
+    return PoolEngines(system, prefill, cost, users, record).run(wanted)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from forms import case_of
 from forms import settings as forms_settings
+from made import Made
 from node import Node, close, plain
 from setups import SETUPS, name_of
 
@@ -148,9 +149,9 @@ def test_verdicts_are_those_of_the_package(node):
     for (first, second, own, rows, doubts), there in zip(asked, node.ask(VERDICTS, asked), strict=True):
         one = verdict(first, second, own)
         told = [*cell(one), *cadence_said(rows, doubts, ""), stands_on(known["store"])]
-        tiers = tier_verdicts({"doubt": own}, [{"rate": row[6]} for row in rows])
+        tiers = tier_verdicts(Made(doubt=own), [Made(rate=row[6]) for row in rows])
         assert close(plain([one, list(map(say, told)), tiers]), there)
-        words |= {one["sure"], *(tier["sure"] for tier in tiers)}
+        words |= {one.sure, *(tier.sure for tier in tiers)}
     assert words == {"", "sure", "likely", "open"}
 
 
