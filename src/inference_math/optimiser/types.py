@@ -1,4 +1,4 @@
-"""What a search for settings returns: plain dictionaries with known keys, in Python and in JavaScript."""
+"""What a search for settings returns: records; in JavaScript plain objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulated engine is told: plain dictionaries with known keys, in Python and in JavaScript."""
+"""What a simulated engine is told: records; in JavaScript plain objects."""
 
 from __future__ import annotations
 

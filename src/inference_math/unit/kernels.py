@@ -66,7 +66,7 @@ def kernels() -> Kernels:
     Examples
     --------
     >>> from inference_math.unit.kernels import kernels
-    >>> f"{kernels()['products']['vllm']['h100-sxm']['bf16']['memory']:.2f}"
+    >>> f"{kernels().products['vllm']['h100-sxm']['bf16'].memory:.2f}"
     '0.93'
     """
 

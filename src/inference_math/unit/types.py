@@ -1,7 +1,7 @@
-"""What a unit's arithmetic passes on: plain dictionaries with known keys, in Python and in JavaScript.
+"""What a unit's arithmetic passes on: records; in JavaScript plain objects.
 
-Seconds, bytes, tokens, requests; rates are those of all GPUs of a unit together. The printer of the book drops
-annotations, so these types cost the page nothing.
+Seconds, bytes, tokens, requests; rates are those of all GPUs of a unit together. The printer of the book makes braces
+of what is constructed, so these types cost the page nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What answers pass on: plain dictionaries with known keys, in Python and in JavaScript."""
+"""What answers pass on: records; in JavaScript plain objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fleets, benchmarks and stores pass on: plain dictionaries with known keys, in Python and in JavaScript."""
+"""What fleets, benchmarks and stores pass on: records; in JavaScript plain objects."""
 
 from __future__ import annotations
 

@@ -179,7 +179,8 @@ def test_who_is_the_best_in_few_draws_is_named():
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = structs.replace(answers.solve(case.asked, case.pairs(0)), tie=False, lead=1.0)
     none = structs.replace(solved.each["chunked"][0], rate=0.0)
-    solved |= {"rates": solved.rates | {"chunked": [0.0]}, "settings": solved.settings | {"chunked": none}}
+    rates, settings = solved.rates | {"chunked": [0.0]}, solved.settings | {"chunked": none}
+    solved = structs.replace(solved, rates=rates, settings=settings)
     said = {"key": "choose.faster", "name": "chunked", "share": 0.3}
     for share, expected in ((0.3, [said]), (0.01, [])):
         told = notes.to_choose(case.asked, structs.replace(solved, best_in=solved.best_in | {"chunked": share}))

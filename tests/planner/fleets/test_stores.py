@@ -226,7 +226,7 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
 def test_turns_in_flight_that_take_most_of_hbm_wait_longer_than_means_say(part, said):
     """Simulated first tokens were late from six tenths of what fits on; where HBM is full, the law holds again."""
     asked = Made({"turns": AGENTS.numbers, "users": 40, "units": 1, "gpus": 1, "front": 0.0, "bytes": 1.0})
-    asked |= Made({"tokens": [1e6], "loads": [0.0], "habits": session_habits(Habit(), lambda: 0.0)})
+    asked |= {"tokens": [1e6], "loads": [0.0], "habits": session_habits(Habit(), lambda: 0.0)}
     room = turns_held(session_of(AGENTS.numbers, 1.0), 1e6)
     row = Made({"in_flight": part * room, "together": 0.9, "ttft": 1.0})
     notes = ladder_notes(asked, [row], [1.0, 2.0, 3.0], 1, [0.9, 1.1])
