@@ -27,19 +27,19 @@ CENTRE = dict.fromkeys(SHARES, 0.3) | {"layer": 1e-5, "collective_latency": 1e-6
 NONE = dict.fromkeys(CENTRE, 0.0)
 LEVELS = Made({
     "centre": {"vllm": CENTRE, "vllm-2025": CENTRE},
-    "moves": Made({
+    "moves": {
         "engine": {"vllm": NONE | {"bf16": -0.1, "layer": 0.2}},
         "model": {"vllm/a": NONE | {"layer": 0.5}},
         "generation": {"Hopper": NONE | {"bf16": -0.1}},
         "kind": {"dense": NONE | {"bf16": 0.05}},
         "weights": {"fp8": NONE},
-    }),
+    },
     "together": [["Hopper", "dense", "fp8"]],
     "seen": dict.fromkeys(CENTRE, 0.1),
-    "unseen": Made({
+    "unseen": {
         "engine": dict.fromkeys(CENTRE, 0.3), "model": NONE | {"layer": 0.4}, "generation": dict.fromkeys(CENTRE, 0.3),
         "kind": dict.fromkeys(CENTRE, 0.3), "weights": dict.fromkeys(CENTRE, 0.2),
-    }),
+    },
     "spread": {},
 })  # fmt: skip
 FINE = {
@@ -53,7 +53,7 @@ DENSE = Made({
 SPARSE = DENSE | {
     "name": "b", "kind": "mixture of experts", "products": 3.0, "mixed": 0.5, "blocks": "fp8 blocks",
 }  # fmt: skip
-GENERATION = Made({"generation": "Hopper", "kind": "dense", "weights": "fp8"})
+GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
 
 
 def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", kv="bf16", together=1):
@@ -63,9 +63,9 @@ def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", 
 
 def test_a_unit_stands_at_the_levels_of_its_parts_and_at_its_own_kernels():
     here = at(SPARSE, together=6)
-    assert here.levels == Made({
+    assert here.levels == {
         "engine": "vllm", "model": "vllm/b", "generation": "Hopper", "kind": "mixture of experts", "weights": "fp8",
-    })  # fmt: skip
+    }  # fmt: skip
     assert (here.common, here.routed, here.links) == ("fp8 blocks", "fp8 blocks", "4")
     assert (at().common, at().routed, at().links) == ("fp8", "", "")
     assert (at(SPARSE, weights="mxfp4").common, at(SPARSE, weights="mxfp4").routed) == ("bf16", "mxfp4")

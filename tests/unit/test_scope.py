@@ -110,7 +110,7 @@ def test_what_a_table_says_of_held_intervals_is_what_widens_them():
 
 
 def test_a_set_up_that_nobody_served_is_another_engine_s():
-    widths, given = {"engine": 0.4}, Made({"engine": "vllm", "model": "m", "gpu": "g", "weights": "fp8"})
+    widths, given = {"engine": 0.4}, {"engine": "vllm", "model": "m", "gpu": "g", "weights": "fp8"}
     known = {"engine": ["vllm"], "set_up": scope.set_ups_of([ROW | {name: given[name] for name in given}])}
     assert scope.wider(0.3, widths, known, given) == pytest.approx(0.3)
     for other in ({"weights": "bf16"}, {"model": "o"}, {"gpu": "o"}, {"engine": "trtllm"}, {"engine": "t", "gpu": "o"}):

@@ -20,7 +20,7 @@ from inference_math.workload import Workload
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)
 WORK = Workload(2200, 170, 0.5)
-TP8 = Made({"tp": 8, "ep": 1, "dp": 1, "pp": 1})
+TP8 = Layout(tp=8, ep=1, dp=1, pp=1)
 
 
 def terms(unit):
@@ -72,7 +72,7 @@ def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load):
         assert steps.loading(seconds, load, 8.0, most) == pytest.approx(max(seconds, load * most))
 
 
-@pytest.mark.parametrize("layout", [{"dp": 8, "ep": 8}, Made({"dp": 4, "ep": 4, "pp": 2}), {"tp": 4, "pp": 2}], ids=str)
+@pytest.mark.parametrize("layout", [{"dp": 8, "ep": 8}, {"dp": 4, "ep": 4, "pp": 2}, {"tp": 4, "pp": 2}], ids=str)
 def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(layout):
     """Without decodes prompts are dealt out, beside them chance has them; in chunks apiece each group has as many."""
     unit = Unit.of("deepseek-v3", "h200-sxm", **layout)
@@ -230,7 +230,7 @@ def test_a_prompt_s_cached_tokens_are_read_with_their_copies_and_no_products():
         bytes_held / (spread_out.numbers.hbm_bw * spread_out.coefficients.kv)
     )
     shape, rates = shape_of(catalogue.model("deepseek-v3"), 1), rates_of(catalogue.gpu("h20"))
-    alone = Made({"tp": 1, "ep": 1, "dp": 1, "pp": 1})
+    alone = replace(TP8, tp=1)
     numbers = steps.unit_numbers(shape, rates, alone, "fp8", "fp8", 0.9, steps.NO_INDEX)
     deep = steps.unit_terms(numbers, UNIT.found()).caches[0]
     assert deep.load < deep.read  # a decode's products in the latent space take longer than one copy's read
@@ -243,7 +243,7 @@ def test_gpus_that_share_sparse_attention_compute_as_long_as_one():
             steps.unit_terms(
                 steps.unit_numbers(
                     shape_of(catalogue.model(name), tp), rates_of(catalogue.gpu("b200")),
-                    Layout(tp=tp, ep=1, dp=1, pp=1), "fp8", "fp8", 0.9, steps.NO_INDEX,
+                    replace(TP8, tp=tp), "fp8", "fp8", 0.9, steps.NO_INDEX,
                 ),
                 UNIT.found(),
             )
@@ -318,7 +318,7 @@ def test_kernels_that_fill_up_heads_compute_a_decode_as_a_prompt_s_token():
     """GLM-5 has 64 heads: eight GPUs compute as many each, so a decode's share of them does not fall."""
     model, reached = catalogue.model("glm-5"), UNIT.found() | {"kv": 1.0}
     reads = []
-    for tp, layout in ((1, Made({**TP8, "tp": 1})), (8, TP8)):
+    for tp, layout in ((1, replace(TP8, tp=1)), (8, TP8)):
         shape, rates = shape_of(model, tp), rates_of(catalogue.gpu("b200"))
         numbers = steps.unit_numbers(shape, rates, layout, "fp8", "fp8", 0.9, steps.NO_INDEX)
         for cache in numbers.caches:

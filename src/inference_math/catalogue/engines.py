@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["EngineRecord", "Graphs", "Usual", "engine", "engines", "parsed", "usual_limits"]
 
 
-class Usual(Record, forbid_unknown_fields=True):
+class Usual(Record):
     """What an engine takes where nobody says: tokens of a step, requests at once.
 
     On GPUs with at least `gib` GiB whose name has nothing of `but` in it.
@@ -32,7 +32,7 @@ class Usual(Record, forbid_unknown_fields=True):
     but: list[str]
 
 
-class Graphs(Record, forbid_unknown_fields=True):
+class Graphs(Record):
     """Requests of the largest CUDA graph on GPUs with at least `gib` GiB, of units of few GPUs and of many."""
 
     gib: int
@@ -40,7 +40,7 @@ class Graphs(Record, forbid_unknown_fields=True):
     many: int
 
 
-class EngineRecord(Record, forbid_unknown_fields=True):
+class EngineRecord(Record):
     """What is known of an engine; `data/engines.toml` says what each key means."""
 
     title: str

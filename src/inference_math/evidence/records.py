@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
-__all__ = ["Record", "plain"]
+__all__ = ["Record"]
 
 
-class Record(msgspec.Struct, kw_only=True):
+class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Named fields, given by name: an unknown one, or one that is missing, raises `TypeError`.
 
-    `copy.copy` gives another record with the same values.
-    """
+    `copy.copy` gives another record with the same values, `msgspec.structs.asdict` its fields by name.
 
-
-def plain(value: Any) -> Any:
-    """Return a value with dictionaries in place of records, for JSON and tables.
-
+    Examples
+    --------
     >>> class Layout(Record):
     ...     tp: int
-    >>> plain([Layout(tp=2)])
-    [{'tp': 2}]
+    >>> Layout(tp=2).tp
+    2
     """
-    if isinstance(value, Record):
-        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, Mapping):
-        return {name: plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value

@@ -10,9 +10,9 @@ of the three.
 from __future__ import annotations
 
 import pandas as pd
+from msgspec.structs import asdict
 
 from inference_math.evidence.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
-from inference_math.evidence.records import plain
 from inference_math.optimiser import search
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import CERTAIN
@@ -83,18 +83,18 @@ def compare(
     if not numbers.n_out > 1:
         raise ValueError(f"numbers must be of answers of more than one token, not {numbers.n_out}")
     n_in, places = float(numbers.n_in), float(numbers.places)
-    target: Target = Target(
+    target = Target(
         n_in=n_in, steps=float(numbers.n_out), step=tpot, sharing=1.0, ttft=ttft, quantile=share,
         places=int(places), room=min(places, MOST_TOGETHER),
         together=prompts_together(float(numbers.kv_capacity), n_in, numbers.groups),
         fresh=1.0, groups=1, units=pool, prefill_gpus=1.0, share=1.0, handover=0.0,
         sent=numbers.sent, mixes=True,
     )  # fmt: skip
-    costs: StepCosts = StepCosts(
+    costs = StepCosts(
         t_w=float(numbers.t_w), ttft_1=float(numbers.ttft_1), cache_read=float(numbers.cache_read),
         own=float(numbers.T_decode),
         front=0.0, load=numbers.load, mixed=step, apiece=step, prefill=step,
     )  # fmt: skip
-    rows = {name: plain(each[0]) for name, each in decide([target] * 2, [[costs]] * 2, SURE).each.items()}
+    rows = {name: asdict(each[0]) for name, each in decide([target] * 2, [[costs]] * 2, SURE).each.items()}
     frame: pd.DataFrame = pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
     return frame.rename_axis("architecture").reset_index()

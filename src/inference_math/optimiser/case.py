@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
-from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.doubt import doubts
@@ -195,7 +195,7 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
     read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
-    frame = pd.DataFrame(plain(answers.gains(case.asked, case.pairs(count), read_bws)))
+    frame = pd.DataFrame(map(structs.asdict, answers.gains(case.asked, case.pairs(count), read_bws)))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
         acceleration(known[where], T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]

@@ -15,7 +15,7 @@ from inference_math.optimiser.types import Verdict
 from inference_math.unit.types import ComparisonError, Part
 
 MOST_TOLD = 99  # of a hundred: a few pairs cannot tell more
-UNSAID: Verdict = Verdict(chance=NEVER, sure="")  # of what is compared with itself, or was never compared
+UNSAID = Verdict(chance=NEVER, sure="")  # of what is compared with itself, or was never compared
 
 
 def word_of(chance: float) -> str:

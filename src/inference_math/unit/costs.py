@@ -340,7 +340,7 @@ def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:
 
 def _unit_of(operators: Operators, memory: float) -> UnitNumbers:
     """Return the operators' unit, for what its memory holds."""
-    layout: Layout = Layout(tp=operators.tp, ep=1, dp=1, pp=1)
+    layout = Layout(tp=operators.tp, ep=1, dp=1, pp=1)
     shape = shape_of(operators.model, operators.tp)
     return unit_numbers(shape, rates_of(gpu(H100)), layout, operators.weights, operators.kv, memory, NO_INDEX)
 

@@ -39,7 +39,7 @@ HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
 GROUPS = ["attention", "ffn"]  # of matrices that every token uses
 EVERYTHING = 1e15  # tokens: a reach without end
-NO_INDEX: Index = Index(slower=1.0, choosing=0.0)
+NO_INDEX = Index(slower=1.0, choosing=0.0)
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
 

@@ -360,7 +360,7 @@ class Unit:
     @cached_property
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
-        layout: Layout = Layout(tp=self.tp, ep=self.ep, dp=self.dp, pp=self.pp)
+        layout = Layout(tp=self.tp, ep=self.ep, dp=self.dp, pp=self.pp)
         shape = shape_of(self.model, self.tp)
         rates = kept_by(engine_record(self.engine), rates_of(self.gpu), self.gpus)
         attention = operators_of(self.model).heads + ", " + self.kv

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, structs, to_builtins
 
 from inference_math import catalogue, evidence
 from inference_math.catalogue import Model
@@ -21,7 +21,7 @@ from inference_math.catalogue.engines import engines, usual_limits
 from inference_math.catalogue.links import USUAL, joined, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
-from inference_math.evidence.records import Record, plain
+from inference_math.evidence.records import Record
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.choice import LOOKED
@@ -250,10 +250,10 @@ def _usual(engine: str, gpu: str) -> list[int]:
 
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
-    told = {
+    told: dict[str, Any] = {
         "packed": _models(),
         "gpus": {
-            name: plain(rates_of(gpu))
+            name: structs.asdict(rates_of(gpu))
             | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0, "joined": joined(gpu)}
             for name, gpu in catalogue.GPUS.items()
         },
@@ -301,7 +301,8 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
-    return {name: plain(value) for name, value in told.items()}
+    built: dict[str, Any] = to_builtins(told, enc_hook=np.generic.item)
+    return built
 
 
 def sentences() -> dict[str, str]:
@@ -318,7 +319,7 @@ def _short(value: float) -> float:
 def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
     """Return a model as a row for `unpacked`; which precision its groups have is a place in `fines`, which may grow."""
     by_tp = {tp: shape_of(model, tp) for tp in SHARED_BY if model.n_heads % tp == 0}
-    shape: dict[str, Any] = plain(by_tp[1])
+    shape: dict[str, Any] = to_builtins(by_tp[1])
     operators = operators_of(model)
     if shape["fine"] not in fines:
         fines.append(shape["fine"])
@@ -356,7 +357,7 @@ def _models() -> dict[str, Any]:
 
 def _errors() -> dict[str, Any]:
     """Return how far off predictions are known to be, as lists, without what models and GPUs tell."""
-    rows: list[dict[str, Any]] = plain(known_errors())
+    rows = list(map(structs.asdict, known_errors()))
     names = [name for name in rows[0] if name not in ("kind", "maker", "generation")]
     return {"names": names, "rows": [[row[name] for name in names] for row in rows]}
 
@@ -370,7 +371,7 @@ def _normals() -> dict[str, Any]:
 
 def _kernels() -> dict[str, Any]:
     """Return measured kernels, each as a list in the order of its names; the page makes them `Kernels`."""
-    known: dict[str, Any] = plain(kernels())
+    known: dict[str, Any] = to_builtins(kernels())
     parts = {name: part for name, part in known.items() if name != "like"}
 
     def listed(part: Any) -> Any:

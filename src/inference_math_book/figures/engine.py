@@ -9,10 +9,10 @@ from math import isinf
 from typing import Any
 
 import altair as alt
+import msgspec
 import numpy as np
 import pandas as pd
 
-from inference_math.evidence.records import plain
 from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, replay
 from inference_math.simulate.record import Run
 from inference_math.simulate.schedulers import Scheduler, system_of
@@ -74,7 +74,7 @@ def systems() -> list[dict[str, Any]]:
     at = {name: first for name, (_, first, *_) in SETTINGS.items()}
     found: list[dict[str, Any]] = []
     for scheduler, _ in _schedulers(at):
-        numbers: dict[str, Any] = plain(system_of(scheduler, None))
+        numbers: dict[str, Any] = msgspec.to_builtins(system_of(scheduler, None))
         numbers["admission"] = {name: _finite(value) for name, value in numbers["admission"].items()}
         found.append({name: _finite(value) for name, value in numbers.items()})
     return found

@@ -7,7 +7,7 @@ The page prints this module: both languages make the same card of the same choic
 from __future__ import annotations
 
 from math import ceil, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inference_math.optimiser.answers import usd_per_million
 from inference_math.optimiser.choice import CAREFUL, middle_row, regret
@@ -20,9 +20,6 @@ from inference_math.unit.scope import FEW_HELD
 from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
 from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
 from inference_math_planner.answers.types import About, Card, CardMeter, CardRow, Sized
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
 

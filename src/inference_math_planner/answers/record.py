@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta, Struct
 
-from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.unit.types import Layout
 from inference_math.workload import SLA, Workload
@@ -315,9 +314,8 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
 
 def carded(card: types.Card) -> Card:
     """Return a card in words."""
-    parts: dict[str, Any] = plain(card)
-    said: dict[str, Any] = {name: say(parts[name]) for name in _SAID}
-    said |= {name: list(map(say, parts[name])) for name in _LISTS}
+    said: dict[str, Any] = {name: say(getattr(card, name)) for name in _SAID}
+    said |= {name: list(map(say, getattr(card, name))) for name in _LISTS}
     rows = [Counted(one.name, Three(*one.value)) for one in card.rows]
     meters = [Metered(one.name, Three(*one.value), say(one.of), one.limit) for one in card.meters]
     told: dict[str, Any] = {"value": Three(*card.value), "ranged": card.ranged, "sure": card.sure}

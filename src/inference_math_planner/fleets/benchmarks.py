@@ -12,12 +12,12 @@ from math import inf, isfinite
 from typing import Any
 
 import pandas as pd
+from msgspec import structs
 
 from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
-from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, alike, refuse_nodes
 from inference_math.simulate.cost import Steps
@@ -406,7 +406,7 @@ def cadences(
     for column, name in enumerate(COLUMNS):
         if doubts[column]:
             sure = [cadence_verdict(rows, row, column, doubts) for row in rows]
-            found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(plain(sure))[["chance", "sure"]]
+            found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(map(structs.asdict, sure))[["chance", "sure"]]
     return found
 
 

@@ -9,11 +9,11 @@ from math import inf, nan
 from typing import Any
 
 import pandas as pd
+from msgspec.structs import asdict
 
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
-from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
@@ -86,7 +86,7 @@ def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
     most, found = as_whole("gpus", gpus, 1, _MOST), False
     for layout in tried_in_a_node(min(most, joined(unit.gpu)), unit.model.is_mixture):
         with suppress(ValueError):
-            yield unit.resized(**plain(layout))
+            yield unit.resized(**asdict(layout))
             found = True
     if found:
         return
@@ -379,8 +379,8 @@ def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
     unit, row = case.unit, look.plan.compared.set_index("architecture").loc[name]
     middle, (_, low, high) = look.goodput, interval(0.0, tokens)
     return {
-        "architecture": name, "layout": say(laid_out(case.asked, name)), **plain(unit.numbers.layout),
-        "prefill": None if case.prefill is None else plain(case.prefill.numbers.layout), "gpus": unit.gpus,
+        "architecture": name, "layout": say(laid_out(case.asked, name)), **asdict(unit.numbers.layout),
+        "prefill": None if case.prefill is None else asdict(case.prefill.numbers.layout), "gpus": unit.gpus,
         "rate": row["rate"], "tokens_per_gpu": middle, "low": min(low, middle), "high": max(high, middle),
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],
     }  # fmt: skip

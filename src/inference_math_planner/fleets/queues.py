@@ -52,7 +52,7 @@ from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 from inference_math_planner.laws.plain import thinned_cv
 
 # Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
-AT_ONCE: Admission = Admission(
+AT_ONCE = Admission(
     whole=False,
     alone=False,
     wait_steps=0,
@@ -686,7 +686,7 @@ def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, c
     """
     own = of_architecture(asked, name)
     units, row, many, sure = cheapest(own, host, name, traffic, have, count, inf)
-    one: Standing = Standing(
+    one = Standing(
         name=name,
         units=units,
         row=row,

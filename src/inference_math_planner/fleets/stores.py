@@ -8,11 +8,11 @@ from math import exp, nan
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.numerals import as_gb, digits, percent
-from inference_math.evidence.records import plain
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
 from inference_math.optimiser.types import Verdict
@@ -198,7 +198,7 @@ def size_store(
         raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
     case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
     cost, each = Steps(unit.near(case.work)), kv_sent(unit.numbers, whole.prompt) / whole.prompt
-    asked: LadderNumbers = LadderNumbers(
+    asked = LadderNumbers(
         turns=turns.numbers,
         users=as_number("users", users, ANY_POSITIVE),
         units=count,
@@ -214,13 +214,13 @@ def size_store(
         doubt=case.doubts["store"],
     )
     found = ladder(asked, cost)
-    rows = pd.DataFrame(plain(found)).drop(columns="found")
+    rows = pd.DataFrame(map(structs.asdict, found)).drop(columns="found")
     rows.insert(0, "tier", ["hbm", *tiers])
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked.tokens])
     rows.insert(2, "tokens", [count * held for held in asked.tokens])
     rows["gain"] = rows["rate"] / rows["rate"].iloc[0]
     sure = tier_verdicts(asked, found)
-    rows[["chance", "sure"]] = pd.DataFrame(plain(sure))
+    rows[["chance", "sure"]] = pd.DataFrame(map(structs.asdict, sure))
     rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
     sizes = sizes_for(asked, cost)
     # Whoever looks at HBM alone asks for nothing that would stand for it.

@@ -540,7 +540,7 @@ class _Host:
         together = _Side(found, self.case.asked, solved.costs, 0.0)
         pools = _Side(found, apart, solved.pool_costs, apart.handover)
         self._sides = {name: pools if name == "disaggregated" else together for name in ARCHITECTURES}
-        self._drawn: Drawn = Drawn(
+        self._drawn = Drawn(
             gaps=asked.gaps, cv=asked.cv_arrivals, lengths=asked.lengths, like=asked.like, share=asked.share
         )
         # Settings are chosen under the draws that stand for all.
@@ -552,7 +552,7 @@ class _Host:
                 raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
         self.count = len(together.places)
         self.of = cache(self._rows)
-        self.asked: Host = Host(
+        self.asked = Host(
             rows=lambda name, units: len(self.of(name, units)[1]), top=cache(self._full), play=cache(self._simulated)
         )
 

@@ -8,9 +8,9 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_whole
-from inference_math.evidence.records import plain
 from inference_math_planner.fleets import sessions as law
 from inference_math_planner.fleets.caches import as_lifetime
 from inference_math_planner.fleets.types import SessionNumbers, TurnNumbers
@@ -88,7 +88,7 @@ class Turns:
 
     def sessions(self, served: float) -> Sessions:
         """Return what the laws ask of them, where each turn waits and is served for so many seconds."""
-        return Sessions(**plain(law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO))))
+        return Sessions(**structs.asdict(law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO))))
 
     def drawn(self, users: int, seconds: float, *, seed: int = 0) -> list[Turn]:
         """Return the requests that so many users send, in blocks of one token, if answers take no time.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from inference_math import catalogue
-from inference_math.evidence.records import plain
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math_book.explore.browser import data, packed
 from inference_math_book.explore.packing import SHARED_BY, unpacked
@@ -23,7 +23,7 @@ def test_a_model_comes_out_as_it_went_in(name: str) -> None:
     assert found["operators"] | {"fine": found["shape"]["fine"]} == asdict(operators_of(model))
     assert set(found["tp"]) == {str(tp) for tp in SHARED_BY if model.n_heads % tp == 0}
     for tp, own in found["tp"].items():
-        shape = plain(shape_of(model, int(tp)))
+        shape = to_builtins(shape_of(model, int(tp)))
         for cache in shape["caches"]:  # what a unit adds
             del cache["bytes"], cache["slower"], cache["choosing"]
         assert found["shape"] | own == shape

@@ -15,6 +15,7 @@ from inference_math import SLA, Unit, Workload
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.choice import regret
 from inference_math.unit.nearest import known_errors
+from inference_math.unit.types import Layout
 from inference_math_planner.answers import card
 from inference_math_planner.answers.text import card_lines
 
@@ -250,7 +251,7 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
     assert say(usd).endswith(" at 3.6 USD for a GPU and hour")
     assert say(usd | {"example": True}).endswith(" at 3.6 USD for a GPU and hour, an example: set your own")
     assert power["kw"] == 2.8
-    layout = Made({"tp": 2, "dp": 1, "ep": 1, "pp": 1})
+    layout = Layout(tp=2, dp=1, ep=1, pp=1)
     sized = Made(
         {
             "name": "pools",
