@@ -19,7 +19,7 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
-from inference_math.optimiser.load import loaded, strain
+from inference_math.optimiser.load import loaded, settings_row, strain
 from inference_math.optimiser.starts import settings
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, max_kv_seqs, target_of
@@ -313,10 +313,9 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
     each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
-    row = Made({"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0})
+    row = settings_row(20.0, 300.0, 0.0, 0.0)
     gaps = {
-        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row)["tpot"]
-        for q in (0, 0.5, 0.99)
+        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row).tpot for q in (0, 0.5, 0.99)
     }
     assert gaps[0.99] == pytest.approx(each.load)
     assert gaps[0.5] < gaps[0] < gaps[0.99]

@@ -321,8 +321,7 @@ def test_kernels_that_fill_up_heads_compute_a_decode_as_a_prompt_s_token():
     for tp, layout in ((1, replace(TP8, tp=1)), (8, TP8)):
         shape, rates = shape_of(model, tp), rates_of(catalogue.gpu("b200"))
         numbers = steps.unit_numbers(shape, rates, layout, "fp8", "fp8", 0.9, steps.NO_INDEX)
-        for cache in numbers.caches:
-            cache.bytes = 0.0  # what is multiplied alone
+        numbers = replace(numbers, caches=[replace(cache, bytes=0.0) for cache in numbers.caches])  # multiplied alone
         reads.append([cache.read for cache in steps.unit_terms(numbers, reached).caches])
     assert reads[0] == pytest.approx(reads[1])
 

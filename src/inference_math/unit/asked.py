@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil, floor
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inference_math.theory.plain import max_batch_growing, max_batch_reserved
 from inference_math.unit.batch import MOST_TOGETHER
@@ -60,10 +61,7 @@ def usual_share(
 
 def kept_by(engine: EngineRecord, rates: Rates, gpus: float) -> Rates:
     """Return the rates of a GPU with the bytes that an engine needs itself on one of so many."""
-    other = copy(rates)
-    if gpus < 2 and engine.single > 0:
-        other.workspace = engine.single
-    return other
+    return replace(rates, workspace=engine.single) if gpus < 2 and engine.single > 0 else rates
 
 
 def weights_share(unit: UnitNumbers, there: float) -> float:
@@ -160,23 +158,15 @@ def of_architecture(asked: Asked, name: str) -> Asked:
     """Return the question as an architecture has it: with a unit of its decode pool, where that is laid out apart."""
     if name != "disaggregated" or len(asked.pools) == 0:
         return asked
-    pools, own = asked.pools[0], copy(asked)
-    larger = pools.decode.gpus / asked.unit.gpus
-    own.unit, own.units = drafted_alike(asked, pools.decode), pools.units
-    own.moves = pools.decode_moves
-    own.read_bw, own.pool_bw = larger * asked.read_bw, larger * asked.pool_bw
-    return own
+    pools = asked.pools[0]
+    larger, unit = pools.decode.gpus / asked.unit.gpus, drafted_alike(asked, pools.decode)
+    read_bw, pool_bw = larger * asked.read_bw, larger * asked.pool_bw
+    return replace(asked, unit=unit, units=pools.units, moves=pools.decode_moves, read_bw=read_bw, pool_bw=pool_bw)
 
 
 def of_units(asked: Asked, units: int) -> Asked:
     """Return what is asked, with so many units in a replica."""
-    of = copy(asked)
-    of.units = units
-    if len(asked.pools) > 0:
-        pools = copy(asked.pools[0])
-        pools.units = units
-        of.pools = [pools]
-    return of
+    return replace(asked, units=units, pools=[replace(pools, units=units) for pools in asked.pools])
 
 
 def moved_by(found: CoefficientValues, moves: CoefficientValues) -> CoefficientValues:
@@ -228,11 +218,8 @@ def ranks_of(unit: UnitNumbers) -> int:
 
 def changed(asked: Asked, row: Row, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row with another chunk, or another split of its units."""
-    other = copy(row)
-    other.chunk = chunk
-    other.computed = chunk * fresh_share(asked.work)
-    other.prefill_units, other.decode_units = prefill, decode
-    return other
+    computed = chunk * fresh_share(asked.work)
+    return replace(row, chunk=chunk, computed=computed, prefill_units=prefill, decode_units=decode)
 
 
 def of_group(asked: Asked, row: Row) -> Row:

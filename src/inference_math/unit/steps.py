@@ -5,9 +5,10 @@ Everything that asks for a step, a mean, a plan or a curve ends here. Plain Pyth
 
 from __future__ import annotations
 
-from copy import copy
 from math import log
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from inference_math.theory.plain import allreduce_time, kv_load_time, matrix_time, mean_context, read_time, step_time
 from inference_math.unit.fullest import fullest
@@ -99,12 +100,9 @@ def unit_numbers(
     held = dp * (common + shape.vocab_params * HALF_BYTES) + padded * routed
     caches: list[CacheShape] = []
     for cache in shape.caches:
-        own = copy(cache)
-        own.bytes = cache.values * VALUE_BYTES[kv] + cache.own_bytes
-        own.reach = cache.reach if cache.reach > 0 else EVERYTHING
-        own.slower = index.slower if cache.choices > 0 else 1.0
-        own.choosing = cache.choices * index.choosing
-        caches.append(own)
+        size, reach = cache.values * VALUE_BYTES[kv] + cache.own_bytes, cache.reach if cache.reach > 0 else EVERYTHING
+        slower, choosing = index.slower if cache.choices > 0 else 1.0, cache.choices * index.choosing
+        caches.append(replace(cache, bytes=size, reach=reach, slower=slower, choosing=choosing))
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
     away = min(shape.chosen, shape.n_layers * dp) if dp > 1 else 0.0
     return UnitNumbers(
@@ -301,11 +299,7 @@ def draft_yield(drafts: float, accepted: float) -> float:
 
 def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
     """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
-    other = copy(unit)
-    other.drafts = drafts
-    other.accepted = accepted
-    other.gives = draft_yield(drafts, accepted)
-    return other
+    return replace(unit, drafts=drafts, accepted=accepted, gives=draft_yield(drafts, accepted))
 
 
 def answer_steps(unit: UnitNumbers, n_out: float) -> float:
@@ -581,8 +575,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
-    of_groups = copy(terms)  # whose stages load a prompt together
-    of_groups.ranks, of_groups.stages = groups, 1
+    of_groups = replace(terms, ranks=groups, stages=1)  # whose stages load a prompt together
 
     def beside(decodes: float, prompts: float, busy: float, most: float) -> float:
         if kept["decodes"] != decodes:

@@ -14,6 +14,7 @@ from math import hypot
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace as replaced
 from numpy.typing import ArrayLike
 
 from inference_math import catalogue
@@ -368,8 +369,7 @@ class Unit:
         share = self.usual_share() if self.memory is None else self.memory
         found = unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
         drafted = drafting(found, self.drafts, self.accepted)
-        drafted.synchronized_arrivals = self.synchronized_arrivals
-        return drafted
+        return replaced(drafted, synchronized_arrivals=self.synchronized_arrivals)
 
     @property
     def share(self) -> float:

@@ -7,9 +7,10 @@ know stands as a variable of the shell: `$MODEL`, the checkpoint; `$LONGEST`, th
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inference_math.unit.asked import prefill_unit, store_bytes, verify_tokens
 from inference_math.unit.steps import longest_request
@@ -65,8 +66,7 @@ def pooled(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str)
     for key in told:
         if key.startswith(pool + " ") and key != pool + " units":
             own[key.replace(pool + " ", "")] = told[key]
-    of = copy(asked)
-    of.unit = prefill_unit(asked) if pool == "prefill" else asked.unit
+    of = replace(asked, unit=prefill_unit(asked)) if pool == "prefill" else asked
     return command(of, own, kv, tier, pool)
 
 

@@ -6,9 +6,10 @@ and in the browser.
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil, exp, floor, inf, log, log1p, nan, sqrt
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from inference_math.evidence.records import Record
 from inference_math.optimiser.doubt import doubt
@@ -125,9 +126,7 @@ def bench_limits(
 def bench_unit(unit: UnitNumbers, engine: EngineRecord, seqs: float) -> UnitNumbers:
     """Return a unit without the memory that the engine keeps to sample so many requests at once, of each group."""
     needed = engine.workspace + engine.sampled * seqs * unit.vocab
-    other = copy(unit)
-    other.kv_room = max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace))
-    return other
+    return replace(unit, kv_room=max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace)))
 
 
 def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
@@ -161,13 +160,12 @@ def bench_pools(
 
     A group of a prefill unit's GPUs computes prompts of its own, as many as have a step's tokens.
     """
-    other, groups = copy(system), prefill.layout.dp * prefill.layout.pp
-    other.prefill_units, other.decode_units = units[0], units[1]
-    other.groups = groups
-    other.budget = system.budget / unit.layout.dp
-    other.incoming = kv_sent(unit, n_in) / n_in / pool_bw
-    other.transfer = groups * other.incoming * unit.gpus / prefill.gpus
-    return other
+    groups, incoming = prefill.layout.dp * prefill.layout.pp, kv_sent(unit, n_in) / n_in / pool_bw
+    transfer, budget = groups * incoming * unit.gpus / prefill.gpus, system.budget / unit.layout.dp
+    return replace(
+        system, prefill_units=units[0], decode_units=units[1], groups=groups, budget=budget, incoming=incoming,
+        transfer=transfer,
+    )  # fmt: skip
 
 
 def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
@@ -242,10 +240,7 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
 
     Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
     """
-    admission = copy(system.admission)
-    admission.every = every
-    other = copy(system)
-    other.admission = admission
+    other = replace(system, admission=replace(system.admission, every=every))
     noted, seconds = bench_played(other, cost, asked, bench_requests(asked))
     gaps = bench_gaps(noted.gaps)
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked.count / seconds]

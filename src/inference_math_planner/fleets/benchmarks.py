@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 from msgspec import structs
+from msgspec.structs import replace as changed
 
 from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.catalogue.links import Link, as_link
@@ -328,7 +329,8 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
     if prefill is not None:
         refuse_nodes(alike("prefill", unit, prefill))
-        asked.prefill, system.budget = [Steps(prefill.near(work))], run.limits(prefill)[0]
+        asked = changed(asked, prefill=[Steps(prefill.near(work))])
+        system = changed(system, budget=run.limits(prefill)[0])
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     at_once, users = told["in_flight"], 1.0 * asked.users

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from inference_math.evidence.records import Record
+from inference_math.evidence.records import OpenRecord, Record
 
 if TYPE_CHECKING:
     from inference_math.simulate.types import StepTimes
@@ -91,7 +91,7 @@ class TierRow(Record):
     prompts: float
 
 
-class Standing(Record):
+class Standing(OpenRecord):
     """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.settle`."""
 
     name: str
