@@ -45,9 +45,7 @@ def test_older_engines_kept_more_and_the_table_says_how_much():
 
 def test_a_benchmark_keeps_memory_to_sample_its_requests_and_a_plan_says_few():
     unit, work = Unit.of("gpt-oss-120b", "h100-sxm"), Workload(2000, 100)
-    held = [
-        max_kv_seqs(bench_unit(unit.numbers, engine("vllm"), seqs), work.plain, engine("vllm")) for seqs in (6, 1024)
-    ]
+    held = [max_kv_seqs(bench_unit(unit.numbers, engine("vllm"), seqs), work, engine("vllm")) for seqs in (6, 1024)]
     assert held[1] < 0.8 * held[0]
     assert held[0] == unit.places(work)
     case = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")

@@ -335,7 +335,7 @@ def swung(asked: Asked, name: str, factor: float) -> Asked:
     if name == "n_in":
         lengths = replace(work, n_in=max(1.0, work.n_in * factor))
     elif name == "n_out":
-        lengths = replace(work, n_out=max(1.01, work.n_out * factor))
+        lengths = replace(work, n_out=max(1.01, work.n_out * factor), lengths="")
     else:
         lengths = replace(work, alpha=min(1.0, work.alpha * factor))
     return replace(asked, work=lengths)

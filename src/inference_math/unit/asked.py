@@ -11,7 +11,7 @@ from inference_math.theory.plain import max_batch_growing, max_batch_reserved
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Rates, Row, Target, UnitNumbers
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -69,7 +69,7 @@ def weights_share(unit: UnitNumbers, there: float) -> float:
     return 1 - (unit.kv_room / unit.gpus + unit.workspace) / there
 
 
-def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
+def max_kv_seqs(unit: UnitNumbers, work: Workload, engine: EngineRecord) -> int:
     """Return the requests whose KV caches an engine holds at once.
 
     Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are. One
@@ -106,7 +106,7 @@ def unit_budget(asked: Asked, each: int, batch: int) -> int:
     return asked.unit.layout.dp * each + batch * verify_tokens(asked)
 
 
-def fresh_share(work: Work) -> float:
+def fresh_share(work: Workload) -> float:
     """Return the share of a prompt's tokens that is computed: what is not stored, the last one always."""
     return 1 - stored_tokens(work.n_in, work.alpha) / work.n_in
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import replace as replaced
 from numpy.typing import ArrayLike
 
 from inference_math import theory
@@ -275,7 +274,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, me
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
     t_w = mixed(1.0, 0.0) - cache_read - own
     on = _unit_of(operators, memory)
-    work = replaced(Workload(float(n_in), float(n_out)).plain, cv=float(cv))
+    work = Workload(float(n_in), float(n_out), lengths="", cv=float(cv))
     return WorkloadCosts(
         n_in=n_in,
         n_out=n_out,

@@ -31,7 +31,7 @@ from inference_math.unit.types import (
     Terms,
     UnitNumbers,
 )
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 
 if TYPE_CHECKING:
     from inference_math.evidence.checks import Numbers
@@ -45,12 +45,12 @@ NO_INDEX = Index(slower=1.0, choosing=0.0)
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
 
 
-def longest_request(work: Work) -> float:
+def longest_request(work: Workload) -> float:
     """Return the tokens of the longest request: those of the means, where nothing longer is known."""
     return max(work.longest, work.n_in + work.n_out)
 
 
-def context_of(work: Work) -> float:
+def context_of(work: Workload) -> float:
     """Return the mean tokens that a decode sees."""
     return mean_context(work.n_in * work.pairing, max(work.n_out, 1.001), work.cv)
 
@@ -194,7 +194,7 @@ def kv_sent(unit: UnitNumbers, tokens: float) -> float:
     return sent
 
 
-def kv_moved(unit: UnitNumbers, work: Work, read_bw: float) -> float:
+def kv_moved(unit: UnitNumbers, work: Workload, read_bw: float) -> float:
     """Return the seconds for which a request keeps the links to its store: what it loads, and what it writes.
 
     Links carry `read_bw` bytes/s of a unit. What is loaded and what is written share them, as on a drive, whichever
@@ -204,7 +204,7 @@ def kv_moved(unit: UnitNumbers, work: Work, read_bw: float) -> float:
     return loaded + kv_load_time(kv_written(unit, work), read_bw / unit.layout.dp) if loaded > 0 else 0.0
 
 
-def kv_written(unit: UnitNumbers, work: Work) -> float:
+def kv_written(unit: UnitNumbers, work: Workload) -> float:
     """Return the bytes that go to a store with a request: one copy of what it had not, new prompt tokens and answer."""
     cached = kv_sent(unit, stored_tokens(work.n_in, work.alpha))
     return kv_sent(unit, work.n_in + work.n_out) - cached
@@ -547,7 +547,9 @@ def loading(seconds: float, load: float, prompts: float, most: float) -> float:
     return seconds + begun * max(0.0, load * max(most, 1.0) - seconds)
 
 
-def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float) -> StepCosts:
+def costs(
+    unit: UnitNumbers, terms: Terms, work: Workload, moved: float, factor: float, prompt_factor: float
+) -> StepCosts:
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, `apiece`

@@ -14,7 +14,7 @@ from inference_math.evidence.records import Record
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
     from inference_math.evidence.checks import Numbers
-    from inference_math.workload.requests import Work
+    from inference_math.workload.requests import Workload
 
 # The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
 Pick: TypeAlias = Callable[[Any, Any], Any]
@@ -306,7 +306,7 @@ class Asked(Record):
     unit: UnitNumbers
     pools: list[Pools]  # those of disaggregated serving, where their layouts are not that of `unit`; else none
     moves: CoefficientValues  # of `unit`: its coefficients over those that are drawn, where they differ
-    work: Work
+    work: Workload
     ttft: float
     tpot: float
     front: float  # seconds of each TTFT that no step takes

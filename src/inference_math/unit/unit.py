@@ -436,7 +436,7 @@ class Unit:
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
         load = kv_loaded(self.numbers, stored_tokens(work.n_in, work.alpha), bandwidth)
-        each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, load, 1.0, 1.0)
+        each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work, load, 1.0, 1.0)
         sent = sent_seconds(self.numbers, self.gpu, work.n_in)
         return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
 
@@ -450,7 +450,7 @@ class Unit:
 
         vLLM and SGLang let a cache grow block by block, TensorRT-LLM reserves a request's whole length.
         """
-        return max_kv_seqs(self.numbers, work.plain, engine_record(self.engine))
+        return max_kv_seqs(self.numbers, work, engine_record(self.engine))
 
     def ttft(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return the mean time to first token with so many users at once, aggregated [C13]; without its `front`."""
@@ -524,7 +524,7 @@ class Unit:
         It holds `places` requests; None: those of `Unit.places`.
         """
         found = self.calibration.outside(**self._inputs(work, concurrency))
-        found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work.plain))))
+        found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work))))
         fits = self.places(work) if places is None else places
         return found + tuple(map(say, crowding(float(np.max(concurrency)), fits)))
 
@@ -568,7 +568,7 @@ class Unit:
     def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Numbers:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
-        context, cached = context_of(work.plain), stored_tokens(work.n_in, work.alpha)
+        context, cached = context_of(work), stored_tokens(work.n_in, work.alpha)
         new, floor = work.n_in - cached, floor_terms(self.numbers)
         spans = floor_spans(floor, context, work.n_in, new, cached, np.minimum)
 

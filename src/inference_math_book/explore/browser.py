@@ -25,7 +25,6 @@ from inference_math.evidence.records import OpenRecord, Record
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.choice import LOOKED
-from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import mixing, rates_of, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals, scored_too
 from inference_math.unit.front import handover, moves
@@ -267,7 +266,7 @@ def data() -> dict[str, Any]:
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
-        "habits": {name: admission_of(habits_of(name)) for name in engines()},
+        "habits": {name: habits_of(name) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "handover": handover().seconds,
         "idle": queues.IDLE,

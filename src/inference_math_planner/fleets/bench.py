@@ -17,12 +17,12 @@ from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import UNSAID, stands_on, verdict, worded
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
-from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.simulate.types import Habits, StepTimes, System
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.batch import mean_seen
 from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
 from inference_math.unit.types import CoefficientValues, ComparisonError, Part, UnitNumbers
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
 from inference_math_planner.laws.plain import prompts_met, rounds_needed
@@ -136,7 +136,7 @@ def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
 
 
 def bench_system(
-    unit: UnitNumbers, work: Work, engine: EngineRecord, limits: list[float], admission: Admission
+    unit: UnitNumbers, work: Workload, engine: EngineRecord, limits: list[float], admission: Habits
 ) -> System:
     """Return a unit's engine with the limits of `bench_limits`, as the simulator runs it.
 
@@ -410,7 +410,7 @@ def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float
 
 
 def bench_latency_ends(
-    unit: UnitNumbers, work: Work, draws: list[CoefficientValues], left: float, users: float
+    unit: UnitNumbers, work: Workload, draws: list[CoefficientValues], left: float, users: float
 ) -> list[float]:
     """Return the factors between which nine in ten measured mean latencies lie of what was played, so many at once.
 

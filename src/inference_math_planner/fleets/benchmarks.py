@@ -22,7 +22,7 @@ from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, alike, refuse_nodes
 from inference_math.simulate.cost import Steps
-from inference_math.simulate.schedulers import Habits, admission_of
+from inference_math.simulate.types import Habits
 from inference_math.unit import Unit
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import SHIPPED
@@ -319,9 +319,9 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     if front is None and run.pools is not None:  # who measured a front measured it of these pools
         known = replace(known, seconds=known.seconds + handover().seconds)
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
-    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling))
+    habits = habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work.plain, engine(unit.engine), limits, habits)
+    system = bench_system(held, work, engine(unit.engine), limits, habits)
     if prefill is not None and run.pools is None:
         raise ValueError("prefill must be left out without pools")
     if run.pools is not None:
@@ -339,7 +339,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     at_once = max(1.0, at_once)
     wide = widened(unit.stand, known_errors()) if unit.calibration.mode in SHIPPED else []
     draws = [unit.found(work), *(found for found, _ in unit.draws(work, DRAWS))]
-    late = bench_latency_ends(unit.numbers, work.plain, draws, unit.left(work, at_once), at_once)
+    late = bench_latency_ends(unit.numbers, work, draws, unit.left(work, at_once), at_once)
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (late[0], late[1])}
     return Foreseen(
@@ -352,7 +352,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         told["steady"],
         told["enough"],
         spread,
-        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work.plain, engine(unit.engine))), *map(say, wide)),
+        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work, engine(unit.engine))), *map(say, wide)),
         unit.dp if run.pools is None else 1,
     )
 
@@ -399,10 +399,10 @@ def cadences(
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
     asked, work = run.played(late), run.work
-    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling))
+    habits = habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
     limits = run.limits(unit)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work.plain, engine(unit.engine), limits, habits)
+    system = bench_system(held, work, engine(unit.engine), limits, habits)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     found, doubts = pd.DataFrame(rows, columns=COLUMNS), doubts_of(unit, run)
     for column, name in enumerate(COLUMNS):

@@ -19,7 +19,7 @@ from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
 from inference_math.simulate.engine import Request
 from inference_math.simulate.pace import Pace
-from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.simulate.types import Habits, StepTimes, System
 from inference_math.unit.asked import (
     changed,
     computed_tokens,
@@ -52,19 +52,6 @@ from inference_math_planner.fleets.goodput import Tally, goodput, requests_like,
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
 from inference_math_planner.laws.plain import thinned_cv
 
-# Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
-AT_ONCE = Admission(
-    whole=False,
-    alone=False,
-    wait_steps=0,
-    wait_tokens=inf,
-    looks=1,
-    every=1,
-    guard=True,
-    since=False,
-    ahead=False,
-    balanced=False,
-)
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
 BEFORE = 0.25  # of the requests that are measured: so many come before them, at least
@@ -203,7 +190,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         budget=budget, max_batch=most,
         kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.windows),
         grows=asked.engine.kv_grows, load=waits,
-        gives=unit.gives, brings=verify_tokens(asked), admission=replace(AT_ONCE, ahead=asked.ahead),
+        gives=unit.gives, brings=verify_tokens(asked), admission=Habits(ahead=asked.ahead),
         ranks=own, by_chance=False,
     )  # fmt: skip
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 class TurnNumbers(Record):
     """Sessions of equal turns; see `fleets.turns.Turns`."""
 
-    turns: float
-    first: float
-    message: float
-    answer: float
+    turns: int
+    first: int
+    message: int
+    answer: int
     think: float
-    cv: float
-    shared: float
+    cv: float = 1.0
+    shared: int = 0
 
 
 class SessionNumbers(Record):
@@ -31,10 +31,10 @@ class SessionNumbers(Record):
     again: float
     brought: float
     gap: float
-    cv: float
-    answer: float
-    shared: float
-    served: float
+    cv: float = 1.0
+    answer: float = 0.0
+    shared: float = 0.0
+    served: float = 0.0
 
 
 class SessionHabits(Record):

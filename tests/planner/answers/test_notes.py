@@ -221,8 +221,8 @@ def test_a_store_slower_than_computing_is_said_with_what_would_do(alpha):
     for factor, slow in ((0.99, True), (1.01, False)):
         assert bool(said(factor * told["needed"], work)) == slow
     if told["less"]:
-        assert said(0.9, replace(work, alpha=told["less"][0]["share"])) == []
-    whole = Case(unit, replace(work, alpha=0.0), SLA(9, 0.9), tier=Tier.of_bandwidth(1e9)).checked()
+        assert said(0.9, structs.replace(work, alpha=told["less"][0]["share"])) == []
+    whole = Case(unit, structs.replace(work, alpha=0.0), SLA(9, 0.9), tier=Tier.of_bandwidth(1e9)).checked()
     assert notes.slow_store(whole.asked, under(whole), 0.1) == []
 
 

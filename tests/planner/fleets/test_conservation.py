@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from grids import each
 from made import Made
-from msgspec.structs import asdict
 from scipy import stats
 from setups import SETUPS, name_of
 
@@ -156,7 +155,7 @@ def scheduler(system):
         return simulate.Disaggregated(**pools, **common)
     if system.budget == np.inf:  # of an engine that plans no step ahead
         return simulate.Aggregated(**common)
-    return simulate.Chunked(system.budget, **common, habits=simulate.Habits(**asdict(system.admission)))
+    return simulate.Chunked(system.budget, **common, habits=system.admission)
 
 
 def tried(case, row):
