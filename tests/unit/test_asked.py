@@ -70,7 +70,7 @@ def test_sglang_keeps_memory_for_steps_graphs_and_groups_unless_it_is_told_a_sha
     unit = Unit.of("deepseek-v3" if layout else "llama-3-8b", gpu, engine="sglang", **layout, **more)
     assert unit.share == pytest.approx(share, abs=6e-4)
     assert replace(unit, memory=0.7).share == 0.7
-    assert unit.resized(engine="vllm").share == engine("vllm").takes
+    assert unit.resized(engine="vllm").share == engine("vllm").memory.takes
     with pytest.raises(ValueError, match="memory must be named for sglang with dp 32 on h100-sxm"):
         Unit.of("deepseek-v3", "h100-sxm", dp=32, ep=32, engine="sglang")
 

@@ -26,7 +26,7 @@ def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
     `gpus` are those of a stage.
     """
     found = 0.0
-    for row in engine.graphs:
+    for row in engine.memory.graphs:
         if there >= 2**30 * row.gib:
             found = 1.0 * (row.few if gpus < 4 else row.many)
     return found
@@ -40,14 +40,14 @@ def usual_share(
     `there` are the GPU's bytes, `unit` is one that takes all of them; a step has so many `tokens` of all its groups,
     the largest CUDA `graph` so many requests; 0: as many as the engine takes by itself. The engine's record says how.
     """
-    if engine.of_rest:
+    memory, reserves, mib, groups = engine.memory, engine.memory.reserves, there / 2**20, unit.layout.dp
+    if memory.of_rest:
         taken = weights_share(unit, there)
-        return taken + engine.takes * (1 - taken)
-    if len(engine.graphs) == 0:
-        return engine.takes
+        return taken + memory.takes * (1 - taken)
+    if len(memory.graphs) == 0:
+        return memory.takes
     if not graph > 0:
         graph = largest_graph(engine, there, unit.gpus / unit.layout.pp)
-    reserves, mib, groups = engine.reserves, there / 2**20, unit.layout.dp
     kept = reserves["base"] + reserves["token"] * max(tokens, 2048) + reserves["graph"] * graph
     kept += reserves["gpu"] * unit.gpus
     if groups > 1:
@@ -61,7 +61,7 @@ def usual_share(
 
 def kept_by(engine: EngineRecord, rates: Rates, gpus: float) -> Rates:
     """Return the rates of a GPU with the bytes that an engine needs itself on one of so many."""
-    return replace(rates, workspace=engine.single) if gpus < 2 and engine.single > 0 else rates
+    return replace(rates, workspace=engine.memory.single) if gpus < 2 and engine.memory.single > 0 else rates
 
 
 def weights_share(unit: UnitNumbers, there: float) -> float:
@@ -75,8 +75,8 @@ def max_kv_seqs(unit: UnitNumbers, work: Workload, engine: EngineRecord) -> int:
     Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are. One
     that fits is held, however much answers scatter.
     """
-    held = max_batch_growing if engine.kv_grows else max_batch_reserved
-    prompt, room = work.n_in * work.pairing, kv_pooled(unit, work.n_in + work.n_out, engine.windows)
+    held = max_batch_growing if engine.memory.kv_grows else max_batch_reserved
+    prompt, room = work.n_in * work.pairing, kv_pooled(unit, work.n_in + work.n_out, engine.memory.windows)
     fits = floor(held(room, prompt, work.n_out, work.cv))
     return max(fits, 1) if room >= prompt + work.n_out else fits
 
@@ -140,7 +140,7 @@ def target_of(asked: Asked) -> Target:
         share=1.0,
         handover=asked.handover,
         sent=sent_bytes(asked) / asked.pool_bw,
-        mixes=engine.mixes_drafts or not unit.drafts > 0,
+        mixes=engine.scheduler.mixes_drafts or not unit.drafts > 0,
     )
 
 
@@ -236,5 +236,5 @@ def verify_tokens(asked: Asked) -> int:
 
 def whole_prompt(asked: Asked) -> int:
     """Return the tokens that an engine counts of a prompt that it does not cut; some count those stored."""
-    share = 1.0 if asked.engine.counts_stored else fresh_share(asked.work)
+    share = 1.0 if asked.engine.scheduler.counts_stored else fresh_share(asked.work)
     return ceil(asked.work.n_in * share * (1 - 1e-12))

@@ -52,7 +52,7 @@ def usual_kv(stored: str, heads: str, generation: str, engine: EngineRecord) -> 
 
     `heads` are those of `Operators`, `generation` is the GPU's.
     """
-    sparse = heads == "sparse" and generation in engine.kv_sparse
+    sparse = heads == "sparse" and generation in engine.memory.kv_sparse
     return "fp8" if stored == "fp8" or sparse else "bf16"
 
 

@@ -118,14 +118,14 @@ def bench_limits(
     Those that somebody set; where that is infinite, what the engine takes on the GPU, `usual`: of some for all groups
     together. A prompt that is never cut needs a step as long as the `longest` request there is.
     """
-    share = groups if engine.counts_together else 1
+    share = groups if engine.scheduler.counts_together else 1
     tokens = budget if budget < inf else floor(usual[0] / share)
     return [max(tokens, longest), seqs if seqs < inf else floor(usual[1] / share)]
 
 
 def bench_unit(unit: UnitNumbers, engine: EngineRecord, seqs: float) -> UnitNumbers:
     """Return a unit without the memory that the engine keeps to sample so many requests at once, of each group."""
-    needed = engine.workspace + engine.sampled * seqs * unit.vocab
+    needed = engine.memory.workspace + engine.memory.sampled * seqs * unit.vocab
     return replace(unit, kv_room=max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace)))
 
 

@@ -414,8 +414,8 @@ def cadences(
 
 def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
-    own = engine(unit.engine)
-    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own.cadence)
+    cadence = engine(unit.engine).cli.cadence
+    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), cadence)
     notes = cadence_notes(unit.dp, known_comparisons()["cadence"])
     return list(map(say, said)), list(map(say, notes))
 
@@ -439,7 +439,7 @@ def habits_of(
     >>> habits_of("vllm", async_scheduling=False).ahead
     False
     """
-    record = engine(name)
-    whole = record.whole if chunked is None else not chunked
+    scheduler = engine(name).scheduler
+    whole = scheduler.whole if chunked is None else not chunked
     ahead = plans_ahead(name, version, async_scheduling)
-    return Habits(whole=whole, alone=record.alone, since=record.since, ahead=ahead)
+    return Habits(whole=whole, alone=scheduler.alone, since=scheduler.since, ahead=ahead)

@@ -175,7 +175,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     incoming = sent_bytes(asked) / n_in / asked.pool_bw
     # Each group of attention has a whole prompt, or a chunk, of its own.
     budget, most, own = inf, batch, unit.layout.dp
-    if name == "aggregated" and asked.engine.counts_decodes:  # whose steps have a whole prompt's tokens
+    if name == "aggregated" and asked.engine.scheduler.counts_decodes:  # whose steps have a whole prompt's tokens
         budget = unit_budget(asked, whole_prompt(asked), batch)
     if name == "disaggregated":
         budget, own = computed_tokens(asked, of_group(asked, row)), 1
@@ -188,8 +188,8 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         decode_units=floor(row.decode_units) if pools else asked.units,
         transfer=ranks * incoming * unit.gpus / first.gpus, incoming=incoming,
         budget=budget, max_batch=most,
-        kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.windows),
-        grows=asked.engine.kv_grows, load=waits,
+        kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.memory.windows),
+        grows=asked.engine.memory.kv_grows, load=waits,
         gives=unit.gives, brings=verify_tokens(asked), admission=Habits(ahead=asked.ahead),
         ranks=own, by_chance=False,
     )  # fmt: skip
@@ -206,7 +206,7 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
 def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked.unit, asked.work
-    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, asked.engine.windows)
+    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, asked.engine.memory.windows)
     return Pace(unit_terms(unit, moved_by(found, asked.moves)), floor_terms(unit), factors[0], factors[1], room)
 
 

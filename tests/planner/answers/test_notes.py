@@ -192,8 +192,9 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
     """With fifty decodes: below the first tile, full, above it, and two full ones."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = structs.replace(answers.solve(case.asked, case.pairs(0)), best="chunked", tie=False, lead=1.0)
-    solved.order = ["chunked", "disaggregated", "aggregated"]
-    solved.settings = solved.settings | {"chunked": Made({"batch": 50.0, "chunk": chunk, "rate": 1.0})}
+    row = Made({"batch": 50.0, "chunk": chunk, "rate": 1.0})
+    order, chosen = ["chunked", "disaggregated", "aggregated"], solved.settings | {"chunked": row}
+    solved = structs.replace(solved, order=order, settings=chosen)
     expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
     assert notes.to_choose(case.asked, solved) == expected
     others = (

@@ -162,7 +162,8 @@ def tried(case, row):
     """Return a row as a fleet tries it, with its own places: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
-    rows = queues.trials(case.asked, row["architecture"], row)
+    plain = settings_row(row["batch"], row["chunk"], row["prefill_units"], row["decode_units"])
+    rows = queues.trials(case.asked, row["architecture"], plain)
     own = next(one for one in rows if one.prefill_units == row.prefill_units)
     return queues.seated(own, row["batch"])
 
