@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from inference_math.optimiser.choice import decide, kept_rate, middle_row, served_with, told_rate
 from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
-from inference_math.optimiser.search import ALWAYS, NEVER
+from inference_math.optimiser.search import NEVER
 from inference_math.optimiser.settings import keeping, pools_halves, pools_settings
 from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
 from inference_math.optimiser.verdict import UNSAID, verdict
@@ -43,7 +43,7 @@ from inference_math.unit.asked import (
     prefill_unit,
     target_of,
 )
-from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
+from inference_math.unit.batch import MOST_TOGETHER, largest_batch
 from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target, UnitNumbers
 
@@ -105,8 +105,8 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
     steps, quantile, tpot, ttft = target.steps, target.quantile, target.step, target.ttft - one.front
     step, most = one.mixed, MOST_TOGETHER
     return {
-        "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, FOREVER, quantile),
-        "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
+        "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, inf, quantile),
+        "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, inf, ttft, quantile),
         "memory": target.places,
     }
 
@@ -136,7 +136,7 @@ def gpus_ranked(rates: list[float], costs: list[float], guessed: list[bool]) -> 
     order = list(range(len(rates)))
     order.sort(key=lambda i: -rates[i])
     if len(priced) > 1:
-        order.sort(key=lambda i: costs[i] if isfinite(costs[i]) else 1e12)
+        order.sort(key=lambda i: costs[i] if isfinite(costs[i]) else inf)
     order.sort(key=lambda i: 1 if guessed[i] else 0)
     return order
 
@@ -289,8 +289,7 @@ def unfounded(asked: Asked, target: Target, t_w: float, read: float) -> str:
     """
     if len(asked.pools) > 0:
         return "layout"
-    needed, room = (target.step - t_w) / read, target.places
-    return "memory" if room < min(needed, ALWAYS) else ""
+    return "memory" if target.places < (target.step - t_w) / read else ""
 
 
 NEARLY_LATE = 0.9  # of the limit on TTFT: it shapes what is chosen

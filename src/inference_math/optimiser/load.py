@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, inf
 
 from msgspec.structs import replace
 
-from inference_math.optimiser.search import ALWAYS, NONE, edge
+from inference_math.optimiser.search import edge
 from inference_math.theory.plain import chunk_size_full
 from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import round_trip, seen
@@ -17,7 +17,7 @@ LITTLE = 1e-9  # of a unit: GPUs divide as floating-point numbers
 
 def settings_row(batch: float, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row of settings alone; its rate only tells that there is one."""
-    return replace(NONE, rate=1.0, batch=batch, decodes=batch, chunk=chunk, prefill_units=prefill, decode_units=decode)
+    return Row(rate=1.0, batch=batch, decodes=batch, chunk=chunk, prefill_units=prefill, decode_units=decode)
 
 
 def gap_beside(seconds: float, load: float, prompts: float, often: float, quantile: float) -> float:
@@ -89,7 +89,7 @@ def taken_by(target: Target, costs: StepCosts, batch: float) -> float:
 
 def carried(target: Target) -> float:
     """Return the requests/s whose KV caches the link of a decode unit carries."""
-    return 1 / target.sent if target.sent > 0 else ALWAYS
+    return 1 / target.sent if target.sent > 0 else inf
 
 
 def left_to_decode(units: float, prefill: float, size: float) -> int:

@@ -122,7 +122,6 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
     habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits(ahead=pools.ahead)
     return System(
-        engines=1,
         prefill_units=pools.prefill_units if pools is scheduler else 0,
         groups=pools.groups,
         decode_units=pools.decode_units,

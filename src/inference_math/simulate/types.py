@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Protocol
 
+from msgspec import field
+
 from inference_math.evidence.checks import AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.evidence.records import Record
 
@@ -91,22 +93,22 @@ class System(Record):
     without pools each is a unit, behind a router.
     """
 
-    engines: int
-    prefill_units: int
-    groups: int
-    decode_units: int
-    transfer: float
-    incoming: float
     budget: float
     max_batch: float
-    kv_capacity: float
-    grows: bool
-    load: float
-    gives: float
-    brings: int
-    admission: Habits
-    ranks: int
-    by_chance: bool
+    kv_capacity: float = inf
+    grows: bool = False
+    engines: int = 1
+    prefill_units: int = 0
+    groups: int = 1
+    decode_units: int = 1
+    transfer: float = 0.0
+    incoming: float = 0.0
+    load: float = 0.0
+    gives: float = 1.0
+    brings: int = 1
+    admission: Habits = field(default_factory=Habits)
+    ranks: int = 1
+    by_chance: bool = False
 
 
 class StepTimes(Protocol):

@@ -137,7 +137,6 @@ def target_of(asked: Asked) -> Target:
         groups=unit.layout.dp,
         units=asked.units,
         prefill_gpus=prefill_size(asked),
-        share=1.0,
         handover=asked.handover,
         sent=sent_bytes(asked) / asked.pool_bw,
         mixes=engine.scheduler.mixes_drafts or not unit.drafts > 0,

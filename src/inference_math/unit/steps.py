@@ -5,7 +5,7 @@ Everything that asks for a step, a mean, a plan or a curve ends here. Plain Pyth
 
 from __future__ import annotations
 
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
 GROUPS = ["attention", "ffn"]  # of matrices that every token uses
-EVERYTHING = 1e15  # tokens: a reach without end
 NO_INDEX = Index(slower=1.0, choosing=0.0)
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
@@ -100,7 +99,7 @@ def unit_numbers(
     held = dp * (common + shape.vocab_params * HALF_BYTES) + padded * routed
     caches: list[CacheShape] = []
     for cache in shape.caches:
-        size, reach = cache.values * VALUE_BYTES[kv] + cache.own_bytes, cache.reach if cache.reach > 0 else EVERYTHING
+        size, reach = cache.values * VALUE_BYTES[kv] + cache.own_bytes, cache.reach if cache.reach > 0 else inf
         slower, choosing = index.slower if cache.choices > 0 else 1.0, cache.choices * index.choosing
         caches.append(replace(cache, bytes=size, reach=reach, slower=slower, choosing=choosing))
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
@@ -213,7 +212,7 @@ def kv_written(unit: UnitNumbers, work: Workload) -> float:
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
     """Return the tokens whose KV caches fit, in requests of `tokens` each: [C15], where all layers see everything."""
     held: float = kv_held(unit, tokens)
-    return unit.kv_room / held * tokens if held > 0 else EVERYTHING
+    return unit.kv_room / held * tokens if held > 0 else inf
 
 
 def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
@@ -224,7 +223,7 @@ def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
     for cache in unit.caches:
         seen = max(min(tokens, cache.reach), windows * tokens) if cache.evicts else tokens
         held += cache.bytes * cache.copies * seen
-    return unit.kv_room / held * tokens if held > 0 else EVERYTHING
+    return unit.kv_room / held * tokens if held > 0 else inf
 
 
 def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
@@ -470,7 +469,7 @@ def floor_spans(
     read, load, again, multiplied, multiplied_again, pairs = floor.state, 0.0, 0.0, 0.0, 0.0, 0.0
     for cache in floor.caches:
         reach, aligned = cache.reach, cache.aligned
-        seen, known = smaller(context if reach >= EVERYTHING else shortest, reach), smaller(cached, reach)
+        seen, known = smaller(context if reach >= inf else shortest, reach), smaller(cached, reach)
         if aligned:
             seen, known = seen * (context <= smaller(shortest, reach)), known * (cached <= reach)
         shared = smaller(known, seen)
@@ -613,7 +612,6 @@ def costs(
         ttft_1=mixed(0.0, 1.0) - t_w,
         cache_read=factor * kv_read(terms, context),
         own=own,
-        front=0.0,
         load=load,
         mixed=mixed,
         apiece=apiece,

@@ -144,12 +144,9 @@ def bench_system(
     """
     groups = unit.layout.dp
     return System(
-        engines=1, prefill_units=0, groups=1, decode_units=1, transfer=0.0, incoming=0.0,
         budget=limits[0] * groups,
         max_batch=max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
-        kv_capacity=inf, grows=False, load=0.0,
-        gives=unit.gives, brings=ceil(1 + unit.drafts), admission=admission,
-        ranks=groups, by_chance=False,
+        gives=unit.gives, brings=ceil(1 + unit.drafts), admission=admission, ranks=groups,
     )  # fmt: skip
 
 

@@ -191,7 +191,7 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.memory.windows),
         grows=asked.engine.memory.kv_grows, load=waits,
         gives=unit.gives, brings=verify_tokens(asked), admission=Habits(ahead=asked.ahead),
-        ranks=own, by_chance=False,
+        ranks=own,
     )  # fmt: skip
 
 
