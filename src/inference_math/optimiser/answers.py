@@ -33,7 +33,6 @@ from inference_math.theory.plain import (
     pdd_split,
     request_rate,
 )
-from inference_math.theory.plain import crossover_shared_link as crossover_shared_link  # for `notes`
 from inference_math.unit.asked import (
     NEARLY,
     computed_tokens,

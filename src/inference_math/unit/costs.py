@@ -31,7 +31,7 @@ from inference_math.unit.overlap import overlapped_time
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.unit.steps import NO_INDEX, kv_sent, kv_tokens, loading, unit_numbers
-from inference_math.unit.types import Layout, Step, StepCosts, UnitNumbers
+from inference_math.unit.types import Layout, Step, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp", "step_cost"]
@@ -98,15 +98,6 @@ class WorkloadCosts:
             object.__setattr__(self, "compute", np.sqrt((self.ttft_1 + self.t_w) ** 2 - self.t_w**2))
         if self.T is None:
             object.__setattr__(self, "T", self.compute / self.n_in)
-
-    @classmethod
-    def of(
-        cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
-    ) -> WorkloadCosts:
-        """Return what `unit.steps.costs` found, as these."""
-        own = found.t_w, found.ttft_1, found.cache_read, found.own
-        mixed, load = found.mixed, found.load
-        return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
 
     @property
     def additive(self) -> WorkloadCosts:

@@ -193,10 +193,7 @@ class Unit:
             kv=cache,
             engine=under,
             calibration=found,
-            tp=layout["tp"],
-            ep=layout["ep"],
-            dp=layout["dp"],
-            pp=layout["pp"],
+            **layout,
             memory=told,
             version=version,
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS),
@@ -408,7 +405,9 @@ class Unit:
         load = steps.kv_loaded(self.numbers, steps.stored_tokens(work.n_in, work.alpha), bandwidth)
         each = steps.costs(self.numbers, steps.unit_terms(self.numbers, self.found(work)), work, load, 1.0, 1.0)
         sent = sent_seconds(self.numbers, self.gpu, work.n_in)
-        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
+        room, places = self.kv_tokens(work.n_in + work.n_out), self.places(work)
+        talks = work.n_in, work.n_out, each.t_w, each.ttft_1, each.cache_read, each.own
+        return WorkloadCosts(*talks, room, places, each.mixed, load=each.load, groups=self.dp, sent=sent)
 
     @property
     def tokens_a_step(self) -> float:
