@@ -256,7 +256,7 @@ class Calibration:
         number of GPUs, or on longer prompts and larger batches than they were fitted to; for a foreign engine, what
         set-ups were off by that nobody had fitted (`unit.scope` has the rule).
         """
-        scope, widths = dict(self.scope), load("widths").frame.set_index("name")["width"].to_dict()
+        scope, widths = dict(self.scope), dict(load("widths").frame[["name", "width"]].to_numpy().tolist())
         rule = np.vectorize(lambda *row: wider(self.spread, widths, scope, _ends(dict(zip(inputs, row, strict=True)))))
         return as_scalar(rule(*inputs.values())) if inputs else self.spread
 

@@ -161,7 +161,7 @@ class Unit:
                 raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
         told = None if memory is None else as_number("memory", memory, _MEMORY)
-        layout = {
+        layout: dict[str, Any] = {
             name: as_whole(name, value, 1, _MOST_GPUS)
             for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
         }
