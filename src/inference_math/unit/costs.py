@@ -145,6 +145,15 @@ class WorkloadCosts:
         """Return the requests finished per second with `B` concurrent requests, slots always full."""
         return np.asarray(B) / (self.ttft(B) + (self.n_out - 1) * self.tpot(B)) + 0.0
 
+    def with_prefill(self, speedup: float) -> WorkloadCosts:
+        """Return the same with prefills `speedup` times shorter: of a prompt so much less is computed."""
+        mixed = None if self.mixed is None else partial(_shorter, self.mixed, speedup)
+        each = tuple(one.with_prefill(speedup) for one in self.each)
+        ttft_1 = self.ttft_1 / speedup if mixed is None else mixed(0.0, 1.0) - self.t_w
+        if each:
+            ttft_1 = np.array([one.ttft_1 for one in each])
+        return replace(self, mixed=mixed, ttft_1=ttft_1, compute=self.compute / speedup, each=each)
+
     def with_store(self, alpha: float, load: float) -> WorkloadCosts:
         """Return the same for one prompt length with a share of the prompts loaded in `load` seconds a prompt [C05].
 
@@ -300,6 +309,10 @@ def smallest_tp(model: Model, on: Gpu, precision: str, share: float = 0.9) -> in
 
 def _of_kernels(kernels: Kernels, context: float, n_in: float, decodes: float, prompts: float) -> float:
     return kernels(decodes, decodes * context, prompts, prompts * n_in, prompts * n_in**2 / 2)
+
+
+def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> float:
+    return mixed(decodes, prompts / speedup)
 
 
 def _stored(mixed: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:
