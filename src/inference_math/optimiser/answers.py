@@ -16,7 +16,7 @@ from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
 from inference_math.optimiser.search import NEVER
 from inference_math.optimiser.settings import keeping, pools_halves, pools_settings
-from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
+from inference_math.optimiser.types import Solution, StoreGain, Swing
 from inference_math.optimiser.verdict import UNSAID, verdict
 from inference_math.theory.plain import (
     chunk_size_full,
@@ -367,7 +367,7 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     base, name_plain, doubts = NEVER, "", asked.doubts
     for name, there in where:
         if len(crowded(there)) > 0:
-            told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions", UNSAID))
+            told.append(StoreGain(where=name, binds="room: it does not hold the sessions"))
             continue
         solved = solve(there, draws)
         alone = [one.mixed(0.0, 1.0) for one in solved.costs]
@@ -382,24 +382,12 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
             own = doubts["store"] if same else beside(doubts["store"], doubts[best], doubts[name_plain])
             sure = verdict(each, plain, own)
         binds = "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing"
-        gain = span[0] / base if base > 0 else NEVER
-        told.append(gain_of(name, span, interval(NEVER, ratios(firsts, alone))[0], gain, binds, sure))
+        told.append(StoreGain(
+            where=name, binds=binds, rate=span[0], rate_low=span[1], rate_high=span[2],
+            speedup=interval(NEVER, ratios(firsts, alone))[0], gain=span[0] / base if base > 0 else NEVER,
+            chance=sure.chance, sure=sure.sure,
+        ))  # fmt: skip
     return told
-
-
-def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str, sure: Verdict) -> StoreGain:
-    """Return a row of `gains`; a span is the rate with both ends."""
-    return StoreGain(
-        where=where,
-        rate=span[0],
-        rate_low=span[1],
-        rate_high=span[2],
-        speedup=speedup,
-        gain=gain,
-        chance=sure.chance,
-        sure=sure.sure,
-        binds=binds,
-    )
 
 
 def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
