@@ -10,7 +10,6 @@ from played import Hardware
 from inference_math import catalogue, simulate, theory
 from inference_math.theory.notation import delta_h, delta_p, delta_p_gross, n_out, sla_tpot, t_w
 from inference_math.workload import Workload
-from inference_math_planner import laws
 
 times = st.floats(1e-5, 1.0)
 answers = st.integers(2, 2000)
@@ -176,7 +175,7 @@ def test_the_published_transfer():
 
 def test_the_ratio_of_requests_is_littles_law_twice():
     rate, S_ttft, n_out, S = 3.0, 0.4, 170, 0.04
-    prefill, decode = (laws.littles_law(rate=rate, latency=stay) for stay in (S_ttft, (n_out - 1) * S))
+    prefill, decode = (theory.littles_law(rate=rate, latency=stay) for stay in (S_ttft, (n_out - 1) * S))
     assert theory.pdd_concurrency(sla_ttft=S_ttft, n_out=n_out, sla_tpot=S) == pytest.approx(prefill / decode)
 
 

@@ -10,9 +10,8 @@ from grids import each
 from inference_math import theory
 from inference_math.theory.formula import DERIVED, Formula, formula, to_numpy, to_vega
 from inference_math.theory.notation import alpha, e, n_in
-from inference_math_planner import laws
 
-EVERY = list(laws.CATALOGUE.values())
+EVERY = list(theory.CATALOGUE.values())
 
 
 def test_a_derivation_that_ends_in_the_formula_shows_it_however_it_is_written():
@@ -100,7 +99,7 @@ def test_equals_tells_equal_from_different():
 
 @each(list(EVERY), lambda formula: formula.name)
 def test_every_formula_is_complete_and_prints(formula):
-    assert formula.name in laws.CATALOGUE
+    assert formula.name in theory.CATALOGUE
     assert formula.claim[0] in "CE"
     assert 1 <= int(formula.claim[1:]) <= {"C": 37, "E": 12}[formula.claim[0]]
     assert formula.source

@@ -19,6 +19,7 @@ from inference_math.simulate.chance import Dice, gamma_of
 from inference_math.simulate.engine import Request
 from inference_math.simulate.pace import Pace
 from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.theory.plain import thinned_cv
 from inference_math.unit.asked import (
     changed,
     computed_tokens,
@@ -49,7 +50,6 @@ from inference_math.unit.steps import (
 from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
-from inference_math_planner.laws.plain import thinned_cv
 
 # Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
 AT_ONCE = Admission(

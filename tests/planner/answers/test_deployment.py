@@ -25,7 +25,6 @@ from inference_math.unit.asked import target_of
 from inference_math.unit.coefficients import DATASHEET, Anchor
 from inference_math.unit.front import handover
 from inference_math.workload import SLA, Workload
-from inference_math_planner import laws
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 
@@ -54,7 +53,7 @@ def test_the_numbers_are_those_of_the_comparison_and_of_the_formulas():
     assert PLAIN["usd_per_million"] == pytest.approx(2.5 / 3600 / tokens * 1e6)
     assert PLAIN.answers["batch"].why.startswith("limited by TPOT,")
     for answer in PLAIN.answers.values():
-        assert answer.formula == "" or answer.formula in laws.CATALOGUE
+        assert answer.formula == "" or answer.formula in theory.CATALOGUE
         assert answer.by in ("step", "formula", "search", "compare", "fitted")
 
 
