@@ -304,7 +304,7 @@ def test_c20_the_difference_doubles_with_the_prompt_and_the_ratio_hardly_moves(n
 
     def deltas(prompt):
         prefill = prompt * theory.token_time_causal(**model.shape, n_in=prompt, flops=gpu.flops("fp8"))
-        return theory.delta_p(ttft_1=prefill, n_out=n_out), theory.delta_h(
+        return theory.delta_p(ttft_1=prefill, n_out=n_out), theory.cache_read(
             n_in=prompt, kv_token=model.kv_token("fp8"), hbm_bw=gpu.hbm_bw
         )
 
@@ -466,10 +466,10 @@ def test_c44_tight_limits_ask_for_parallel_operators_and_loose_ones_for_a_pipeli
     assert [round(faster[tp], 1) for tp in (2, 4, 8)] == [1.6, 2.5, 3.5]
 
     def within(rate):
-        return whole[2] + theory.prefill_wait(load=rate * whole[2], ttft_1=whole[2], cv_in=0)
+        return whole[2] + theory.prefill_wait(load=rate * whole[2], ttft_alone=whole[2], cv_in=0)
 
     def between(rate):  # a prompt passes two stages, and waits before the first
-        return whole[1] + theory.prefill_wait(load=rate * whole[1] / 2, ttft_1=whole[1] / 2, cv_in=0)
+        return whole[1] + theory.prefill_wait(load=rate * whole[1] / 2, ttft_alone=whole[1] / 2, cv_in=0)
 
     rates = np.linspace(0.05, 0.99 / whole[2], 200)
     ahead = np.array([within(rate) < between(rate) for rate in rates])

@@ -30,14 +30,14 @@ def test_the_simulated_wait_is_pollaczek_and_khinchines(source):
         scheduler=simulate.Disaggregated(1, 1),
     )
     wait = float(run.requests.ttft.mean()) - mean
-    assert theory.prefill_wait(load=load, ttft_1=mean, cv_in=cv) == pytest.approx(wait, rel=0.05)
+    assert theory.prefill_wait(load=load, ttft_alone=mean, cv_in=cv) == pytest.approx(wait, rel=0.05)
 
 
 def test_the_utilisation_is_the_waits_inverse():
     limit, mean, cv = 0.4, 0.14, 0.8
-    load = theory.prefill_utilisation(sla_ttft=limit, ttft_1=mean, cv_in=cv)
-    assert mean + theory.prefill_wait(load=load, ttft_1=mean, cv_in=cv) == pytest.approx(limit)
-    assert theory.prefill_utilisation(sla_ttft=0.1, ttft_1=mean, cv_in=cv) == 0
+    load = theory.prefill_utilisation(sla_ttft=limit, ttft_alone=mean, cv_in=cv)
+    assert mean + theory.prefill_wait(load=load, ttft_alone=mean, cv_in=cv) == pytest.approx(limit)
+    assert theory.prefill_utilisation(sla_ttft=0.1, ttft_alone=mean, cv_in=cv) == 0
 
 
 @pytest.mark.parametrize("concurrency", [4, 23])

@@ -91,8 +91,8 @@ def chunk_size_full(b: float, n_in: float, n_out: float) -> float:
     return b * n_in / (n_out - 1)
 
 
-def chunked_gain_sla_serial(delta_p: float, delta_h: float, t_w: float, sla_tpot: float) -> float:
-    return min((delta_h + delta_p) / delta_h, 1 / (1 - t_w / sla_tpot))
+def chunked_gain_sla_serial(delta_p_gross: float, delta_h: float, t_w: float, sla_tpot: float) -> float:
+    return min((delta_h + delta_p_gross) / delta_h, 1 / (1 - t_w / sla_tpot))
 
 
 def pdd_concurrency(sla_ttft: float, n_out: float, sla_tpot: float) -> float:

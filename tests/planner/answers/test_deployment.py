@@ -74,7 +74,7 @@ def test_the_comparison_of_a_unit_s_costs_is_the_plan_of_one_draw(model, tp, n_i
 
 def test_a_formula_beside_a_number_says_what_it_gives():
     costs, said = UNIT.costs(WORK), PLAIN.answers
-    numbers = {"delta_p": costs.delta_p, "delta_h": costs.delta_h, "t_w": costs.t_w}
+    numbers = {"delta_p_gross": costs.delta_p_gross, "delta_h": costs.delta_h, "t_w": costs.t_w}
     by_tpot = theory.max_batch(sla_tpot=0.04, tpot_1=costs.tpot_1, delta_p=costs.delta_p, delta_h=costs.delta_h)
     assert said["batch_tpot"].by_formula == by_tpot
     gain = theory.chunked_gain_sla_serial(sla_tpot=0.04, **numbers)
@@ -85,7 +85,7 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     assert np.isnan(loose["pdd_gain"].by_formula)
     assert np.isnan(loose["prefill_units"].by_formula)
     tight = planner.plan(UNIT, WORK, SLA(1.0, 0.03), intervals=False).answers
-    same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
+    same = theory.pdd_gain_same(delta_p=costs.delta_p, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=0.03, n_out=170)
     assert tight["pdd_gain"].by_formula == pytest.approx(same)
     assert tight["pdd_gain"].by == "compare"
     at = {"t_w": costs.t_w, "sla_tpot": 0.03, "n_out": 170}
