@@ -153,9 +153,8 @@ def test_the_closed_mean_is_near_the_simulator_s_for_arrivals_at_random(units, c
     mean = float(PER_TOKEN * np.mean(prompts.n_in))
     scatter = Law.of(PER_TOKEN * prompts.n_in).cv
     p_wait = waiting.erlang_c(0.85, units)
-    wait = theory.pool_wait(
-        p_wait=p_wait, load=0.85, ttft_alone=mean, prefill_units=units, cv_in=scatter, cv_arrivals=1
-    )
+    numbers = {"ttft_alone": mean, "prefill_units": units, "cv_in": scatter, "cv_arrivals": 1}
+    wait = theory.pool_wait(p_wait=p_wait, load=0.85, **numbers)
     assert wait == pytest.approx(simulated(prompts, 0.85, units, 1).mean() - mean, rel=off + 0.04)
 
 
