@@ -19,12 +19,11 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
-from inference_math.optimiser.load import loaded, strain
+from inference_math.optimiser.load import loaded, settings_row, strain
 from inference_math.optimiser.starts import settings
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, max_kv_seqs, target_of
 from inference_math.workload import SLA, Workload
-from inference_math.workload.requests import Work
 from inference_math_planner import plan
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -94,7 +93,7 @@ def holding(tokens):
 def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
-    work = Work(n_in=500.0, n_out=1000.0, alpha=0.0, cv=1.0, longest=0.0, pairing=1.0)
+    work = Workload(500, 1000, lengths="", cv=1.0)
     many = max_kv_seqs(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
@@ -313,10 +312,9 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
     each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
-    row = Made({"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0})
+    row = settings_row(20.0, 300.0, 0.0, 0.0)
     gaps = {
-        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row)["tpot"]
-        for q in (0, 0.5, 0.99)
+        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row).tpot for q in (0, 0.5, 0.99)
     }
     assert gaps[0.99] == pytest.approx(each.load)
     assert gaps[0.5] < gaps[0] < gaps[0.99]

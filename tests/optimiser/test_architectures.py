@@ -132,7 +132,7 @@ def test_prompts_under_way_take_places(places):
 
 
 def test_a_store_shortens_the_prompts_own_compute():
-    numbers, ten = unit(), unit().with_prefill(10)
+    numbers, ten = unit(), unit().with_store(0.9, 0.0)
     assert ten.compute == pytest.approx(numbers.compute / 10)
     assert (found(ten).rate > found(numbers).rate).all()
 

@@ -44,10 +44,9 @@ def test_measured_steps_are_slower_than_the_floor(tp):
 def test_several_lengths_are_one_after_the_other():
     n_in = np.array([512, 2048])
     both, one = costs.measured(operators(), n_in, 170), measured()
-    for name in ("t_w", "ttft_1", "cache_read", "T_decode", "delta_p", "delta_p_gross", "delta_h"):
+    for name in ("t_w", "ttft_1", "cache_read", "T_decode", "delta_p", "delta_h"):
         assert getattr(both, name)[1] == pytest.approx(getattr(one, name))
-    faster, quick = both.with_prefill(4), one.with_prefill(4)
-    for several, single in ((both, one), (faster, quick), (both.additive, one.additive)):
+    for several, single in ((both, one), (both.additive, one.additive)):
         assert several.tpot(8)[1] == pytest.approx(single.tpot(8))
         assert several.rate(8)[1] == pytest.approx(single.rate(8))
         assert several.batch_limits(0.04, 1.0).batch[1] == single.batch_limits(0.04, 1.0).batch[0]
@@ -81,7 +80,7 @@ def test_a_request_alone_takes_what_was_measured():
 
 def test_the_limits_are_met_and_one_more_request_breaks_the_binding_one():
     for stored in (0, 0.5, 0.9):
-        numbers = costs.measured(operators(1), 1000, 64).with_prefill(theory.speedup_layerwise(alpha=stored, e=9))
+        numbers = costs.measured(operators(1), 1000, 64).with_store(stored, 0.0)
         limits = numbers.batch_limits(0.040, 0.400).iloc[0]
         batch = int(limits.batch)
         assert batch == min(limits.TPOT, limits.TTFT, limits.memory)
@@ -126,17 +125,6 @@ def test_the_price_list_gives_back_what_it_was_read_off():
     for n_in in (256, 4096):  # it comes near prompts that it was not read off
         found = cost(0, 0, 1, n_in, n_in**2 / 2)
         assert found == pytest.approx(unit.prefills().set_index("n_in").total[n_in], rel=0.08)
-
-
-def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
-    numbers = measured()
-    shorter = numbers.with_prefill(4)
-    assert shorter.mixed(3, 1) == numbers.mixed(3, 0.25)
-    assert shorter.ttft_1 == pytest.approx(numbers.mixed(0, 0.25) - numbers.t_w)
-    assert shorter.mixed(3, 0) == numbers.mixed(3, 0)
-    before, after = numbers.overlapping("serial-kv"), shorter.overlapping("serial-kv")
-    assert after(300, 0) == pytest.approx(before(300, 0))
-    assert after(0, 4) == pytest.approx(before(0, 1))
 
 
 def test_a_load_hides_under_all_that_a_step_does():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,14 @@ from inference_math.catalogue.links import as_link
 from inference_math.evidence.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.unit.affine import StepCost
 from inference_math.unit.asked import max_kv_seqs
-from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
+from inference_math.unit.batch import MOST_TOGETHER, largest_batch
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.unit.overlap import overlapped_time
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.unit.steps import NO_INDEX, kv_sent, kv_tokens, loading, unit_numbers
-from inference_math.unit.types import Layout, Step, StepCosts, UnitNumbers
+from inference_math.unit.types import Layout, Step, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp", "step_cost"]
@@ -98,15 +99,6 @@ class WorkloadCosts:
         if self.T is None:
             object.__setattr__(self, "T", self.compute / self.n_in)
 
-    @classmethod
-    def of(
-        cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
-    ) -> WorkloadCosts:
-        """Return what `unit.steps.costs` found, as these."""
-        own = found.t_w, found.ttft_1, found.cache_read, found.own
-        mixed, load = found.mixed, found.load
-        return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
-
     @property
     def additive(self) -> WorkloadCosts:
         """The same numbers in the talks' step, of which nothing hides: t_w, and what each prompt and decode adds."""
@@ -137,11 +129,6 @@ class WorkloadCosts:
         return theory.delta_p(ttft_1=self.ttft_1, n_out=self.n_out)
 
     @property
-    def delta_p_gross(self) -> Numbers:
-        """ΔP of a prompt alone, t_w with it: what it costs a prefill unit."""
-        return theory.delta_p(ttft_1=self.ttft_1 + self.t_w, n_out=self.n_out)
-
-    @property
     def law(self) -> dict[str, Any]:
         """What the quantiles of `latency` and the batch limits of `theory` take: tpot_1, delta_p, delta_h."""
         return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.delta_h}
@@ -157,15 +144,6 @@ class WorkloadCosts:
     def rate(self, B: ArrayLike) -> Numbers:
         """Return the requests finished per second with `B` concurrent requests, slots always full."""
         return np.asarray(B) / (self.ttft(B) + (self.n_out - 1) * self.tpot(B)) + 0.0
-
-    def with_prefill(self, speedup: float) -> WorkloadCosts:
-        """Return the same with prefills `speedup` times shorter: of a prompt so much less is computed."""
-        mixed = None if self.mixed is None else partial(_shorter, self.mixed, speedup)
-        each = tuple(one.with_prefill(speedup) for one in self.each)
-        ttft_1 = self.ttft_1 / speedup if mixed is None else mixed(0.0, 1.0) - self.t_w
-        if each:
-            ttft_1 = np.array([one.ttft_1 for one in each])
-        return replace(self, mixed=mixed, ttft_1=ttft_1, compute=self.compute / speedup, each=each)
 
     def with_store(self, alpha: float, load: float) -> WorkloadCosts:
         """Return the same for one prompt length with a share of the prompts loaded in `load` seconds a prompt [C05].
@@ -196,7 +174,7 @@ class WorkloadCosts:
         several = self.each or (self,)
         tpots, ttfts = np.broadcast_arrays(np.atleast_1d(sla_tpot), np.atleast_1d(sla_ttft))
         rows = [
-            [one._largest(float(tpot), FOREVER), one._largest(FOREVER, float(ttft)), one.places]
+            [one._largest(float(tpot), inf), one._largest(inf, float(ttft)), one.places]
             for one in several
             for tpot, ttft in zip(tpots.tolist(), ttfts.tolist(), strict=True)
         ]
@@ -274,8 +252,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, me
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
     t_w = mixed(1.0, 0.0) - cache_read - own
     on = _unit_of(operators, memory)
-    work = Workload(float(n_in), float(n_out)).plain
-    work.cv = float(cv)
+    work = Workload(float(n_in), float(n_out), lengths="", cv=float(cv))
     return WorkloadCosts(
         n_in=n_in,
         n_out=n_out,
@@ -323,10 +300,6 @@ def smallest_tp(model: Model, on: Gpu, precision: str, share: float = 0.9) -> in
 
 def _of_kernels(kernels: Kernels, context: float, n_in: float, decodes: float, prompts: float) -> float:
     return kernels(decodes, decodes * context, prompts, prompts * n_in, prompts * n_in**2 / 2)
-
-
-def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> float:
-    return mixed(decodes, prompts / speedup)
 
 
 def _stored(mixed: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:

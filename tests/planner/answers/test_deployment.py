@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import inference_math_planner as planner
 from inference_math import simulate, theory
@@ -169,8 +170,8 @@ def test_prompts_in_chunks_bunch_where_answers_scatter():
     users = int(np.ceil(row.decodes))
     waited = [
         simulate.closed_loop(
-            replace(WORK, lengths=lengths), Steps(UNIT), concurrency=users, requests=40 * users, warmup=4 * users,
-            scheduler=simulate.Chunked(budget), start="steady",
+            structs.replace(WORK, lengths=lengths), Steps(UNIT), concurrency=users, requests=40 * users,
+            warmup=4 * users, scheduler=simulate.Chunked(budget), start="steady",
         ).requests.ttft.mean()
         for lengths in ("fixed", "geometric")
     ]  # fmt: skip
@@ -310,7 +311,7 @@ def test_a_quantile_allows_a_smaller_batch_than_the_mean():
 
 
 def test_stored_caches_gain_and_slower_tiers_gain_less():
-    work = replace(WORK, alpha=0.9)
+    work = structs.replace(WORK, alpha=0.9)
     found = planner.plan(UNIT, work, LIMITS, intervals=False)
     table = found.offloading.set_index("where")
     assert list(table.index) == ["nowhere", *tiers()]

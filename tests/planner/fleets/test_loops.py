@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from grids import rest_long
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inference_math import Unit, simulate, theory
 from inference_math.simulate.cost import timed
@@ -49,7 +49,7 @@ def agree(turns, users, tokens, cost=COST, load=0.0, habit=PLAIN, **near):
 
 
 def needed(turns, users, cost, share, hbm, groups=1):
-    return store_for(turns.numbers, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
+    return store_for(turns, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
 
 
 @pytest.mark.parametrize(
