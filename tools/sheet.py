@@ -15,6 +15,7 @@ from textwrap import fill
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from inference_math import catalogue, theory
 from inference_math_book import served
@@ -129,7 +130,7 @@ def draw() -> tuple[Figure, dict[str, float]]:
 
 
 def _put(figure: Figure, box: Box, left: float, top: float, colour: str) -> None:
-    figure.add_artist(plt.Line2D((left, left + 0.3), (top + 0.022, top + 0.022), color=colour, linewidth=3))
+    figure.add_artist(Line2D((left, left + 0.3), (top + 0.022, top + 0.022), color=colour, linewidth=3))
     figure.text(left, top - 0.008, box.title, fontsize=12, weight="bold", color=INK)
     figure.text(left + 0.3, top - 0.008, box.claims, fontsize=8, color=INK, ha="right")
     for line, name in enumerate(box.formulas):
