@@ -273,7 +273,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         # Settings keep both limits in most draws, so it is the slow ones that stop it.
         late = middle_row(solved, "chunked")["ttft"][2] > NEARLY_LATE * asked.ttft
         if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and not late:
-            told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
+            told["chunked_gain"] = chunked_gain_sla_serial(numbers["delta_p_gross"][0], read, t_w, tpot)
     if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot, steps)
         told["prefill_units"] = asked.units * split / (1 + split)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import NODEFAULT, structs, to_builtins
 
-from inference_math import catalogue, evidence
+from inference_math import catalogue, evidence, theory
 from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines, usual_limits
 from inference_math.catalogue.links import USUAL, joined, links
@@ -33,7 +33,6 @@ from inference_math.unit.nearest import SERVED_SCOPE, TOGETHER_SCOPE, known_comp
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
-from inference_math_planner import laws
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.text import PRINTED
@@ -217,7 +216,7 @@ def script() -> str:
     from pscript import py2js  # a tool of the book's build
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
-    printed = "\n".join(laws.CATALOGUE[name].javascript for name in sorted(_formulas()))
+    printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in _functions(module))
     exported = ", ".join([*numerals.__all__, "say", *names])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
@@ -403,7 +402,7 @@ def _functions(module: ModuleType) -> Iterator[str]:
 
 def _formulas() -> set[str]:
     """Return the formulas' names that the printed modules take a plain function of."""
-    return {name for module in _MODULES for name in vars(module) if name in laws.CATALOGUE}
+    return {name for module in _MODULES for name in vars(module) if name in theory.CATALOGUE}
 
 
 def _records() -> dict[str, dict[str, Any]]:

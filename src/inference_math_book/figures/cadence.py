@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from inference_math import simulate
+from inference_math import simulate, theory
 from inference_math.simulate import Chunked, Disaggregated, Habits, Run, Scheduler, StepCost
 from inference_math.workload import Workload
 from inference_math_book.colours import COLOURS, colours_of
-from inference_math_planner import laws
 from inference_math_planner.laws.rounds import ClosedRounds, OpenRounds
 
 __all__ = ["by_cadence", "closed", "family", "gaps", "grid", "groups", "opened"]
@@ -209,10 +208,10 @@ def groups(ax: Axes, B: int, t_w: float, ttft_1: float, clean: float, cadences: 
     tables = []
     for every, colour in zip(cadences, COLOURS, strict=False):
         asked = {"B": B, "every": every, "t_w": t_w, "ttft_1": ttft_1, "clean": clean}
-        mean = laws.ttft_burst_cadence(together=sizes, **asked)
-        best = laws.burst_groups(**asked)
+        mean = theory.ttft_burst_cadence(together=sizes, **asked)
+        best = theory.burst_groups(**asked)
         ax.plot(sizes, mean, color=colour, label=f"N = {every}")
-        ax.plot([best], [laws.ttft_burst_cadence(together=best, **asked)], "o", color=colour)
+        ax.plot([best], [theory.ttft_burst_cadence(together=best, **asked)], "o", color=colour)
         tables.append(pd.DataFrame({"every": every, "together": sizes, "ttft": mean}))
     ax.set(xlabel="prompts that a step lets in", ylabel="mean time to first token (s)", ylim=(0, None))
     ax.legend()

@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import simulate
-from inference_math.theory import reuse_conversation, reuse_local
+from inference_math.theory import engine_load, reuse_conversation, reuse_local, routed_step, seen_step
 from inference_math.workload import Trace
 from inference_math_book import explore
-from inference_math_planner.laws import engine_load, routed_step, seen_step, spread_of
+from inference_math_planner.laws.routing import spread_of
 
 __all__ = ["ROUTERS", "alone_of", "load_of", "rates", "routers", "spreads", "two_classes"]
 

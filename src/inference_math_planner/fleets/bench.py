@@ -18,6 +18,7 @@ from inference_math.optimiser.verdict import UNSAID, stands_on, verdict, worded
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
 from inference_math.simulate.types import Habits, StepTimes, System
+from inference_math.theory.plain import prompts_met, rounds_needed
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.batch import mean_seen
 from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
@@ -25,7 +26,6 @@ from inference_math.unit.types import CoefficientValues, ComparisonError, Part, 
 from inference_math.workload.requests import Workload
 from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
-from inference_math_planner.laws.plain import prompts_met, rounds_needed
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord

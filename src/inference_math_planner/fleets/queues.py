@@ -20,6 +20,7 @@ from inference_math.simulate.chance import Dice, gamma_of
 from inference_math.simulate.engine import Request
 from inference_math.simulate.pace import Pace
 from inference_math.simulate.types import Habits, StepTimes, System
+from inference_math.theory.plain import thinned_cv
 from inference_math.unit.asked import (
     changed,
     computed_tokens,
@@ -50,7 +51,6 @@ from inference_math.unit.steps import (
 from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
-from inference_math_planner.laws.plain import thinned_cv
 
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation

@@ -26,7 +26,6 @@ from inference_math.unit.asked import target_of
 from inference_math.unit.coefficients import DATASHEET, Anchor
 from inference_math.unit.front import handover
 from inference_math.workload import SLA, Workload
-from inference_math_planner import laws
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 
@@ -55,7 +54,7 @@ def test_the_numbers_are_those_of_the_comparison_and_of_the_formulas():
     assert PLAIN["usd_per_million"] == pytest.approx(2.5 / 3600 / tokens * 1e6)
     assert PLAIN.answers["batch"].why.startswith("limited by TPOT,")
     for answer in PLAIN.answers.values():
-        assert answer.formula == "" or answer.formula in laws.CATALOGUE
+        assert answer.formula == "" or answer.formula in theory.CATALOGUE
         assert answer.by in ("step", "formula", "search", "compare", "fitted")
 
 
@@ -76,7 +75,7 @@ def test_the_comparison_of_a_unit_s_costs_is_the_plan_of_one_draw(model, tp, n_i
 
 def test_a_formula_beside_a_number_says_what_it_gives():
     costs, said = UNIT.costs(WORK), PLAIN.answers
-    numbers = {"delta_p": costs.delta_p, "delta_h": costs.delta_h, "t_w": costs.t_w}
+    numbers = {"delta_p_gross": costs.delta_p_gross, "delta_h": costs.delta_h, "t_w": costs.t_w}
     by_tpot = theory.max_batch(sla_tpot=0.04, tpot_1=costs.tpot_1, delta_p=costs.delta_p, delta_h=costs.delta_h)
     assert said["batch_tpot"].by_formula == by_tpot
     gain = theory.chunked_gain_sla_serial(sla_tpot=0.04, **numbers)
@@ -87,7 +86,7 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     assert np.isnan(loose["pdd_gain"].by_formula)
     assert np.isnan(loose["prefill_units"].by_formula)
     tight = planner.plan(UNIT, WORK, SLA(1.0, 0.03), intervals=False).answers
-    same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
+    same = theory.pdd_gain_same(delta_p=costs.delta_p, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=0.03, n_out=170)
     assert tight["pdd_gain"].by_formula == pytest.approx(same)
     assert tight["pdd_gain"].by == "compare"
     at = {"t_w": costs.t_w, "sla_tpot": 0.03, "n_out": 170}

@@ -9,6 +9,7 @@ from grids import rest_long
 from msgspec import structs
 
 import inference_math_planner as planner
+from inference_math import theory
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence.numerals import digits
@@ -21,7 +22,7 @@ from inference_math.unit import Unit, asked
 from inference_math.unit.asked import of_units
 from inference_math.unit.steps import kv_sent
 from inference_math.workload import SLA, Trace, Workload
-from inference_math_planner import Arrivals, fleet, laws
+from inference_math_planner import Arrivals, fleet
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.mixes import mix
@@ -266,7 +267,7 @@ def test_bursts_that_are_dealt_out_by_chance_thin_out(cv, replicas):
     found = [queues.thinned(cv, (seed + 0.5) / 8, 3000, replicas) for seed in range(8)]
     assert np.mean(found, axis=1) == pytest.approx(1)
     each = queues.cv_at_each(cv, replicas)
-    assert each == pytest.approx(float(laws.thinned_cv(cv_arrivals=cv, part=1 / replicas)))
+    assert each == pytest.approx(float(theory.thinned_cv(cv_arrivals=cv, part=1 / replicas)))
     assert np.std(found) == pytest.approx(each, rel=0.1)
     # Times are independent: sums of many scatter as those do that the theorem of the mean has.
     sums = np.reshape(found, (-1, 20)).sum(axis=1)
