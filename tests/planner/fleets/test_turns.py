@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_math import theory
+from inference_math.evidence import load
 from inference_math_planner.fleets.caches import play
 from inference_math_planner.fleets.turns import Sessions, Turns
 
@@ -27,6 +28,16 @@ def test_a_store_that_is_played_finds_what_the_law_says(cv, shared):
     for size, found in zip(sizes, played, strict=True):
         assert law.found(size) == pytest.approx(found, abs=0.02), size
     assert max(played) - min(played) > 0.3  # a range that tells
+
+
+def test_one_half_of_a_recorded_hour_foresees_the_other():
+    """By the returns of its first half, within a point; by blocks that are independent, it is tens of points off."""
+    halves = load("traces_halves").frame
+    hour = halves[halves.trace == "mooncake-conversation"]
+    assert (hour.law - hour.other).abs().max() < 0.01
+    assert (hour.independent - hour.other).max() > 0.3
+    assert (halves.law - halves.same).abs().max() < 0.015
+    assert (halves.best >= halves[["same", "other"]].max(axis=1) - 0.01).all()
 
 
 @pytest.mark.parametrize(("lifetime", "size"), [(3.0, 10_000), (12.0, 10_000), (12.0, 1500)])
