@@ -1,7 +1,5 @@
 """Shared by all tests."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Generator
 from pathlib import Path

@@ -4,8 +4,6 @@ Sound files are changed one place at a time: a value becomes hostile, a key goes
 put in. What is read in spite of it must be finite; what is refused must say something.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """The package as a user gets it: a wheel in an empty folder, the README's examples, the changelog."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """One colour for a role, typed once, seen on light and dark pages and with any colour vision."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations
@@ -12,11 +10,10 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from inference_math import catalogue
+from inference_math import SLA, catalogue
 from inference_math.simulate import StepCost
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
-from inference_math.workload import SLA
 from inference_math_book.colours import COLOURS, GREY, ROLES, colour_of, colours_of, css
 from inference_math_book.explore.pictures import pictures
 from inference_math_book.figures import disaggregation, together

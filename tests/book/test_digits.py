@@ -1,7 +1,5 @@
 """No output has digits of a fit that another processor would not find."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The notebooks as a reader has them in JupyterLab: they run, show their mathematics, and their sliders move."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

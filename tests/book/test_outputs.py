@@ -1,7 +1,5 @@
 """What a page makes of a notebook's outputs and links."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Measured rows with what is predicted for them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

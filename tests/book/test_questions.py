@@ -1,7 +1,5 @@
 """The page of questions: links that the planner understands, and numbers that are those of their links."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What people type into the search: among the first three is the page that answers it. No network, as from a disk."""
 
-from __future__ import annotations
-
 import pytest
 from grids import rest_long
 

@@ -1,15 +1,12 @@
 """The talks' law on served Llama-3-70B: what the fit finds, how far it is off, and what its intervals hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import recipes
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math import Unit, catalogue, evidence, theory
 from inference_math_book import served

@@ -1,7 +1,5 @@
 """The built book, as files: links that lead somewhere, nothing loaded from elsewhere, page metadata."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

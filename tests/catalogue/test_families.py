@@ -1,15 +1,12 @@
 """Models whose layers differ, from trimmed `config.json` files, against what their publishers count."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.catalogue import MODELS, Model, layers, model
 

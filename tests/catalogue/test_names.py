@@ -1,12 +1,9 @@
 """Models by name: counts against what their makers say, spellings, and what is meant by a name nearly right."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.catalogue import MODELS, model, names
 from inference_math.catalogue.naming import likeness, near, plain_name

@@ -1,7 +1,5 @@
 """The data package is valid, complete, small, and nothing measured in it beats the hardware."""
 
-from __future__ import annotations
-
 import csv
 import json
 from typing import Any

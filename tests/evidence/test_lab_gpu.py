@@ -1,7 +1,5 @@
 """What vLLM on an H100 says of the laws, and of the form that ships: nothing here is fitted but where it says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

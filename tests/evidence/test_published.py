@@ -1,7 +1,5 @@
 """The published numbers agree with each other and with the models' shapes, as far as they can be checked."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

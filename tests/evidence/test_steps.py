@@ -1,7 +1,5 @@
 """What our own measurements of GPUs say of the claims: nothing here is fitted but where it says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

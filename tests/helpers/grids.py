@@ -1,7 +1,5 @@
 """Grids of cases: one test runs many, and part of them waits for `make test-long`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any

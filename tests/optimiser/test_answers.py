@@ -1,16 +1,13 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import Made
 from msgspec import structs
 
-from inference_math import simulate
+from inference_math import SLA, Unit, Workload, simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import Tier, tier
 from inference_math.optimiser import answers, search
@@ -21,9 +18,7 @@ from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
 from inference_math.optimiser.load import loaded, strain
 from inference_math.optimiser.starts import settings
-from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, max_kv_seqs, target_of
-from inference_math.workload import SLA, Workload
 from inference_math.workload.requests import Work
 from inference_math_planner import plan
 

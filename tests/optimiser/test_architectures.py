@@ -1,13 +1,9 @@
-from __future__ import annotations
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import simulate, theory
+from inference_math import Workload, simulate, theory
 from inference_math.optimiser import architectures
 from inference_math.unit.costs import WorkloadCosts
-from inference_math.workload import Workload
 
 
 def unit(n_in=2048, n_out=65, t_w=0.0165, ttft_1=0.134, read=1.3e-4, room=600_000):

@@ -1,14 +1,11 @@
 """The rule by itself: whose loss is least, how likely it is the best, and what is a tie."""
 
-from __future__ import annotations
-
 from math import exp, isnan
 
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import Made
 from msgspec.structs import replace
 from scipy import stats

@@ -1,14 +1,11 @@
 """The searches, and what is decided by them, against a look at every candidate."""
 
-from __future__ import annotations
-
 import math
 from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from made import Made
 from scipy import stats
 

@@ -1,12 +1,9 @@
 """The cost of a step: its overlaps, and its line."""
 
-from __future__ import annotations
-
 from math import hypot
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.simulate import OVERLAPS, StepCost
 

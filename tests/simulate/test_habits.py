@@ -1,11 +1,8 @@
 """What schedulers do besides filling a step, step by step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math.simulate import Chunked, Habits, StepCost, Steps, benchmark, replay
 from inference_math.unit import Unit

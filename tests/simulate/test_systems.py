@@ -1,14 +1,11 @@
 """The systems against plain loops over their steps: each request, each gap, each step of the log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math.simulate import (
     OVERLAPS,

@@ -1,7 +1,5 @@
 """Who sends when: random arrivals, users, and the store that requests wait for."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cards of links have the shape that sites show, weigh little, and say what the package computes now."""
 
-from __future__ import annotations
-
 import json
 
 import matplotlib.pyplot as plt

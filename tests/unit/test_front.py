@@ -1,7 +1,5 @@
 """What stands before and after the engine; that fronts are fitted well is tested in tests/research."""
 
-from __future__ import annotations
-
 from math import exp
 
 from inference_math.evidence import load

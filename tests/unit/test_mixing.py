@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 from math import exp, log
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import Made
 
 from inference_math.unit import mixing as calibrate

@@ -1,17 +1,15 @@
 """Which calibration a unit gets by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from msgspec import structs
 
-from inference_math import catalogue
+from inference_math import Unit, Workload, catalogue
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
-from inference_math.unit import Unit, nearest
+from inference_math.unit import nearest
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.unit.kernels import kernels
 from inference_math.unit.mixing import FACTORS, kernel_values
@@ -24,7 +22,6 @@ from inference_math.unit.nearest import (
     select_calibration,
     standpoint,
 )
-from inference_math.workload import Workload
 
 
 def test_each_unit_says_where_its_calibration_comes_from():

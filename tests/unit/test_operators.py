@@ -1,7 +1,5 @@
 """Steps and prefills added up from measured operators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

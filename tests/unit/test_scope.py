@@ -1,13 +1,10 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from made import Made
 
-from inference_math import Unit
+from inference_math import Unit, Workload
 from inference_math.unit import scope
 from inference_math.unit.nearest import known_errors
-from inference_math.workload import Workload
 
 ROW = Made({
     "model": "a", "gpu": "g", "kind": "dense", "engine": "vllm", "maker": "NVIDIA", "generation": "Hopper",

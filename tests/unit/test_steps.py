@@ -1,21 +1,17 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp
 from grids import rest_long
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import Made
 from msgspec.structs import replace
 
-from inference_math import catalogue
+from inference_math import Unit, Workload, catalogue
 from inference_math.simulate import Steps
-from inference_math.unit import Unit, rates_of, shape_of, steps
+from inference_math.unit import rates_of, shape_of, steps
 from inference_math.unit.fullest import fullest
 from inference_math.unit.mean import fullest_of
 from inference_math.unit.types import Index, Layout
-from inference_math.workload import Workload
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)

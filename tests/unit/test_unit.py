@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from setups import SETUPS
 
-from inference_math import catalogue, evidence, simulate, theory
-from inference_math.unit import Unit
+from inference_math import Unit, Workload, catalogue, evidence, simulate, theory
 from inference_math.unit.coefficients import Anchor, imbalance
 from inference_math.unit.operators import Operators
-from inference_math.workload import Workload
 
 TALK = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 

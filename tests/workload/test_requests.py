@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from inference_math.workload import RandomLengths, Source, Trace, Workload

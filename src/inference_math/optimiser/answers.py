@@ -21,6 +21,7 @@ from inference_math.theory.plain import (
     chunk_size_full,
     chunked_gain_sla_serial,
     concurrent_prefills,
+    crossover_shared_link as crossover_shared_link,  # for `notes`
     delta_p,
     expected_tpot_full,
     expected_ttft_full,
@@ -32,7 +33,6 @@ from inference_math.theory.plain import (
     pdd_split,
     request_rate,
 )
-from inference_math.theory.plain import crossover_shared_link as crossover_shared_link  # for `notes`
 from inference_math.unit.asked import (
     NEARLY,
     computed_tokens,

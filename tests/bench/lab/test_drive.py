@@ -1,16 +1,12 @@
 """Users and bare steps on an engine that plays a known cost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from laboratory import COST
 
-from inference_math import simulate, theory
-from inference_math.workload import Workload
+from inference_math import Workload, simulate, theory
 from inference_math_bench.lab.drive import Watched, bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
 from inference_math_bench.lab.experiments import Cadence, ColdStart, Host, experiments

@@ -1,7 +1,5 @@
 """Two engines: what each role does with the requests of the other, and what the law says of both ways."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe

@@ -1,7 +1,5 @@
 """From points to runs: what is run, what moves, and what waits for what."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from types import SimpleNamespace

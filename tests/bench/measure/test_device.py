@@ -1,7 +1,5 @@
 """The device: refusals, its clock and its graphs with torch.cuda replaced, its description."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

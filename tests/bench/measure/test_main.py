@@ -1,7 +1,5 @@
 """The command: refusals with and without PyTorch, a toy from start to end, and going on."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 

@@ -1,12 +1,9 @@
 """What is timed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.workload.points import KINDS, Point, points, shuffled
 

@@ -1,12 +1,9 @@
 """How much of a model fits."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from inference_math import catalogue
 from inference_math.catalogue import bytes_per_value

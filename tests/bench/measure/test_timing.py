@@ -1,12 +1,9 @@
 """Timing, with a clock that is turned by hand."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.workload.points import points
 from inference_math_bench.measure.timing import rounds, sample

@@ -1,7 +1,5 @@
 """Axes to draw on."""
 
-from __future__ import annotations
-
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

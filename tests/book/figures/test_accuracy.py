@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math import evidence
-from inference_math.unit import Unit
+from inference_math import Unit, evidence
 from inference_math.unit.coefficients import Calibration
 from inference_math_book.figures import accuracy as plots
 

@@ -1,15 +1,12 @@
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math import catalogue, simulate, theory
+from inference_math import Workload, catalogue, simulate, theory
 from inference_math.optimiser import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
-from inference_math.workload import Workload
 from inference_math_book.figures import disaggregation as plots
 
 UNIT = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")

@@ -1,12 +1,9 @@
 """The engine, seen: requests and their tokens as the simulator has them, whatever moves."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math.simulate import StepCost
 from inference_math_book.explore import Live

@@ -1,7 +1,5 @@
 """Agents that fan out: the law of their rounds, and a simulator that waits for all answers of a task."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """What the figures of the first token draw, in numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

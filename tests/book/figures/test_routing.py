@@ -1,7 +1,5 @@
 """Routers: what is drawn against a simulated one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure

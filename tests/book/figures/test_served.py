@@ -1,7 +1,5 @@
 """Figures of served Llama-3-70B: what is drawn is what was measured, fitted and played."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math import catalogue
-from inference_math.unit import Unit
+from inference_math import Unit, catalogue
 from inference_math.unit.operators import Operators
 from inference_math_book.figures import unit as plots
 

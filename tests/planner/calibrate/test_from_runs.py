@@ -1,17 +1,13 @@
 """Profiles: what made the runs is found, what they do not tell is kept, and the bar on an engine of our day."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math import evidence
-from inference_math.unit import Unit
+from inference_math import Unit, Workload, evidence
 from inference_math.unit.coefficients import Calibration
-from inference_math.workload import Workload
 from inference_math_planner import calibrate
 from inference_math_planner.calibrate.files import Runs
 

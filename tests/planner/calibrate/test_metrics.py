@@ -1,7 +1,5 @@
 """A running engine's page of metrics, held against the law: what is counted, what is predicted, what moved."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,14 +1,11 @@
 """Claims tested directly, on times that obey one model and not the others."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math import theory
 from inference_math.workload.points import REUSED, Point, points

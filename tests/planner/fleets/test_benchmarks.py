@@ -1,7 +1,5 @@
 """A benchmark foreseen: what it holds, and what it says of itself."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from math import inf

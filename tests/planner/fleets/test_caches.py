@@ -1,14 +1,11 @@
 """Stores that are played: against stack distances, by hand, and their errors."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math_planner.fleets.caches import clairvoyant, play
 from inference_math_planner.fleets.traces import reuse_curve

@@ -1,15 +1,11 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from made import Made
 
-from inference_math import catalogue
+from inference_math import SLA, Unit, Workload, catalogue
 from inference_math.optimiser.answers import gpus_ranked
-from inference_math.unit import Unit
-from inference_math.workload import SLA, Workload
 from inference_math_planner import across, plan
 from inference_math_planner.answers.notes import GUESSED, standing_of
 

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from msgspec.structs import asdict
 
-from inference_math import catalogue
+from inference_math import SLA, Unit, Workload, catalogue
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import layouts_near, layouts_ranked
 from inference_math.optimiser.types import Ranking
-from inference_math.unit import Unit
-from inference_math.workload import SLA, Workload
 from inference_math_planner import Arrivals, NoFleetError, as_record, capacity, fleet, layouts, plan, search, size
 from inference_math_planner.answers.deployment import planned
 from inference_math_planner.fleets.mixes import mix

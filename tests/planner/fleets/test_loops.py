@@ -1,7 +1,5 @@
 """Users in a closed loop with stores: against the simulated engine, the collapse, limits and errors."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
@@ -9,12 +7,10 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from inference_math import Unit, simulate, theory
+from inference_math import Unit, Workload, simulate, theory
 from inference_math.simulate.cost import timed
-from inference_math.workload import Workload
 from inference_math_planner.fleets import stored
 from inference_math_planner.fleets.loops import PLAIN, Habit, loop, session_habits
 from inference_math_planner.fleets.turns import Turns

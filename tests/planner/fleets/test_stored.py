@@ -1,12 +1,9 @@
 """An engine with stores: against stores that are played, by hand, and its errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math import simulate
 from inference_math_planner.fleets import stored

@@ -1,13 +1,10 @@
 """Users who come back: the law against stores that are played, its limits, its errors."""
 
-from __future__ import annotations
-
 from math import exp, inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math import theory
 from inference_math.evidence import load

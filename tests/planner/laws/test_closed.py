@@ -1,15 +1,11 @@
 """Users in a closed loop over two pools: limits, laws, mean-value analysis by its recursion, and the simulator."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from inference_math import simulate
-from inference_math.workload import Workload
+from inference_math import Workload, simulate
 from inference_math_planner import laws
 from inference_math_planner.laws.closed import pools_in_loop
 

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math import simulate, theory
 from inference_math.workload import Trace

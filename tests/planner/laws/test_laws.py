@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from inference_math_planner.laws.laws import Law

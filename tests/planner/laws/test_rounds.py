@@ -1,7 +1,5 @@
 """Rounds of steps: the laws of gaps and first tokens against the simulator, and each other."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -9,9 +7,8 @@ import pytest
 from grids import rest_long
 from scipy import stats
 
-from inference_math import simulate
+from inference_math import Workload, simulate
 from inference_math.simulate import Chunked, Habits, StepCost
-from inference_math.workload import Workload
 from inference_math_planner import laws as later_laws
 from inference_math_planner.laws.rounds import ClosedRounds, OpenRounds, most_prompts
 

@@ -1,13 +1,10 @@
 """Requests at random over units: against all states added up, limits, errors."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math_planner import laws
 

@@ -1,7 +1,5 @@
 """Waits for a pool of prefill units: against chains and sums that share nothing with the module, and the simulator."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from itertools import product
@@ -11,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from grids import rest_long
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from inference_math import simulate
 from inference_math.workload import Trace
