@@ -63,7 +63,7 @@ def test_no_time_beats_the_datasheet(name: str) -> None:
     assert share.max() > 0.5
 
 
-def _floor_us(name: str, t: pd.DataFrame) -> pd.Series[float]:
+def _floor_us(name: str, t: pd.DataFrame) -> pd.Series:
     """Return the least microseconds that the datasheet allows for each row."""
     if name == "h100_gemm":
         width, peak = t.dtype.map(WIDTH), t.dtype.map(PEAK)
