@@ -131,23 +131,6 @@ def test_torn_and_broken_files_are_read_or_refused(reader, tmp_path):
         accepted(partial(read, path), (reader, case, path.read_bytes()[:400]))
 
 
-def test_broken_configurations_are_models_or_refused():
-    rng, taken = random.Random(3), 0
-    plain = {
-        "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
-        "num_hidden_layers": 32, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192,
-        "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"},
-    }  # fmt: skip
-    mixture = plain | {
-        "model_type": "qwen3_moe", "head_dim": 128, "num_experts": 128, "num_experts_per_tok": 8,
-        "moe_intermediate_size": 768, "decoder_sparse_step": 1, "mlp_only_layers": [],
-    }  # fmt: skip
-    for case in range(2 * CASES):
-        config = broken((plain, mixture)[case % 2], rng)
-        taken += accepted(partial(Model.from_config, config, "it"), (case, config))
-    assert 0 < taken < 2 * CASES
-
-
 def test_hostile_arguments_are_answered_or_refused():
     """Numbers of every kind in the package's own calls."""
     rng = random.Random(4)

@@ -71,14 +71,6 @@ def test_the_lead_is_of_the_first_over_the_second():
     assert told["margin"] == pytest.approx([middle, min(*leads, middle), max(*leads, middle)])
 
 
-def test_one_draw_is_its_own_best():
-    found = solved()
-    for name, row in found.rows.items():
-        assert row.rate == found.found.rates[name][0]
-        assert found.found.kept[name] == 1.0
-    assert found.numbers["rate"] == max(row.rate for row in found.rows.values())
-
-
 def holding(tokens):
     """The numbers of a unit whose layers see everything, with room for so many tokens."""
     unit = Unit.of("llama-3-8b", "h100-sxm").numbers
@@ -112,15 +104,6 @@ def test_settings_are_turned_down_in_the_draws_that_miss_the_limits_with_them_wh
     served = [loaded(target_of(CASE.asked), one, architecture, own).rate for one in found.costs[:many]]
     assert [row.rate for row in found.each[architecture][:many]] == served
     assert found.goodput[architecture] == pytest.approx(sum(served) / 20)
-
-
-def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow():
-    tight = Case(UNIT, Workload(2200, 170), SLA(0.25, 0.2))
-    middle, slow = solved(tight), solved(tight, (1.0, 1.3))
-    row = middle.found.settings["aggregated"]
-    assert middle.binding == ["TTFT"]
-    assert strain(target_of(tight.asked), middle.costs, "aggregated", row) <= 1
-    assert strain(target_of(tight.asked), slow.costs, "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():

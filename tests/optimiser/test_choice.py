@@ -72,11 +72,6 @@ def test_an_option_that_nobody_chooses_changes_nothing(drawn, places):
         assert beside.lead == pytest.approx(without.lead, nan_ok=True)
 
 
-def test_a_third_that_shines_once_does_not_turn_two_round():
-    """Losing draw by draw to the best one, the first would change: 0.222 against 0.25, and 0.338 against 0.308."""
-    assert of([1.0, 0.5], [0.5, 0.9], [0.0, 0.0]).best == of([1.0, 0.5], [0.5, 0.9], [1.3, 0.0]).best
-
-
 @given(rates, st.lists(st.floats(0.1, 10), min_size=1, max_size=6))
 def test_an_error_common_to_all_cancels_in_the_mean(drawn, factors):
     """A factor that does not hang on what differs moves no loss and no lead."""

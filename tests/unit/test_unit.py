@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from setups import SETUPS
 
 from inference_math import Unit, Workload, catalogue, evidence, simulate, theory
-from inference_math.unit.coefficients import Anchor, imbalance
+from inference_math.unit.coefficients import imbalance
 from inference_math.unit.operators import Operators
 
 TALK = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
@@ -70,21 +70,6 @@ def test_silybench_is_predicted_zero_shot():
     assert np.mean(np.abs(errors)) <= 0.065
 
 
-def test_costs_are_those_of_the_steps():
-    work = Workload(2048, 170)
-    costs = TALK.costs(work)
-    assert costs.tpot_1 == pytest.approx(TALK.step_time(1, 2048 + 85))
-    assert costs.ttft_1 + costs.t_w == pytest.approx(TALK.prefill_time(2048))
-    assert costs.kv_capacity == TALK.kv_capacity
-    assert TALK.tpot(work, 1) == pytest.approx(costs.tpot_1)
-    assert TALK.ttft(work, 1) == pytest.approx(TALK.prefill_time(2048))
-    users = np.array([1, 8, 32])
-    assert TALK.tpot(work, users) == pytest.approx(costs.tpot(users))
-    assert TALK.ttft(work, users) == pytest.approx(costs.ttft(users))
-    # The talks' sum counts a prompt at what it adds to an empty step, more than it adds beside decodes.
-    assert TALK.tpot(work, users) == pytest.approx(costs.additive.tpot(users), rel=0.06)
-
-
 def test_the_parts_are_the_formulas_by_name_and_make_the_step():
     """32 decodes of Llama-3-70B beside 512 tokens of a prompt, added up by hand; and the decodes alone."""
     c, gpu, llama = TALK.coefficients, catalogue.gpu("h100-sxm"), catalogue.model("llama-3-70b")
@@ -139,13 +124,6 @@ def test_arguments_broadcast():
     assert isinstance(TALK.step_time(32, 2048), float)
     decodes = np.linspace(1, 256, 5)
     assert TALK.step_time(decodes, 2048).tolist() == [TALK.step_time(d, 2048) for d in decodes]
-
-
-def test_the_simulated_engine_has_the_predicted_means():
-    """Closed loop, prefill first, as the formulas assume."""
-    work = Workload(2048, 256)
-    run = simulate.closed_loop(work, simulate.Steps(TALK), concurrency=24, requests=1500, warmup=200, start="steady")
-    assert run.requests.latency.mean() == pytest.approx(TALK.e2e(work, 24), rel=0.02)
 
 
 def test_token_time_and_decode_share():
@@ -261,20 +239,6 @@ def test_between_two_batches_the_mean_is_between_theirs():
     assert TALK.tpot(WORK, 3.25) == pytest.approx(0.75 * low + 0.25 * high, rel=1e-12)
 
 
-def test_an_anchor_that_asks_for_more_than_the_hardware_gets_the_floor():
-    """In steps, prefills, means and in the simulator, whose shortcut must not miss it."""
-    calibration = dataclasses.replace(TALK.calibration, anchors=(Anchor(2048, 170, -0.014),))
-    fast = TALK.calibrated(calibration)
-    for context in (10, 2048, 100_000):
-        assert fast.step_time(1, context) >= fast.floor.step_time(1, context)
-        assert simulate.Steps(fast)(1, context) >= fast.floor.step_time(1, context) * (1 - 1e-12)
-    assert fast.prefill_time(64) >= fast.floor.prefill_time(64)
-    run = simulate.closed_loop(Workload(2048, 170), simulate.Steps(fast), concurrency=2, requests=20)
-    assert run.gaps.mean >= fast.floor.step_time(1, 2048)
-    quick = simulate.Steps(TALK, 0.3)
-    assert quick(4, 8192) >= TALK.floor.step_time(4, 2048)
-
-
 def test_importing_takes_no_tables():
     """Not one file of the data is opened before a table is asked for."""
     code = """
@@ -289,22 +253,6 @@ evidence.load("mlenergy")
 assert tables(), "the hook sees nothing"
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@given(
-    model=st.sampled_from(["llama-3-8b", "llama-3-70b", "mixtral-8x7b"]),
-    n_in=st.integers(32, 4000), n_out=st.integers(2, 500), users=st.integers(1, 300), share=st.sampled_from([0, 0.9]),
-)  # fmt: skip
-@settings(max_examples=25)
-def test_no_mean_beats_the_hardware(model, n_in, n_out, users, share):
-    """Little's law: what all requests need of the compute units cannot pass faster than at full rate."""
-    unit = Unit.of(model, "h200-sxm", 4)
-    work = Workload(n_in, n_out, share)
-    tokens = n_in - min(share * n_in, n_in - 1) + n_out - 1
-    least = users * 2 * unit.model.n_params * tokens / (4 * unit.gpu.bf16_flops)
-    for one in (unit, unit.at_datasheet, unit.floor):
-        assert one.e2e(work, users) >= least * (1 - 1e-9)
-    assert unit.predict("e2e", work, users).low >= least * (1 - 1e-9)
 
 
 def test_a_cached_prefix_is_read():
@@ -354,14 +302,6 @@ def test_drafts_that_are_all_accepted_share_one_step():
     # Verifying takes little more than a step where the weight read decides, and each draft a layer of its own.
     bare = TALK.step_time(1, 2048 + 85)
     assert bare * (1 + 3 / 80) * 0.99 < alone < 1.1 * bare
-
-
-@pytest.mark.parametrize("drafts", [1, 3])
-def test_drafts_do_not_beat_the_floor(drafts):
-    unit, users = TALK.resized(drafts=drafts, accepted=1.0), np.arange(1, 65)
-    for name in ("ttft", "tpot", "e2e"):
-        assert (getattr(unit, name)(WORK, users) >= getattr(unit.floor, name)(WORK, users)).all()
-        assert (getattr(unit.floor, name)(WORK, users) <= getattr(TALK.floor, name)(WORK, users) * (1 + 1e-12)).all()
 
 
 # --- GPUs that divide the work ----------------------------------------------------------------------

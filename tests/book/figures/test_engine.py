@@ -32,12 +32,6 @@ def test_every_request_has_its_tokens_and_fills_its_time(rate, prompt, answer, b
     assert (tokens.gap.dropna() > 0).all()
 
 
-def test_slow_stores_make_first_tokens_late():
-    plain = [engine.played(COST, prompt=3000, stored=0.9, e=e)[1].query("y == 0").ttft.mean() for e in (40, 9, 1, 0.5)]
-    assert plain == sorted(plain)
-    assert plain[-1] > 3 * plain[0]
-
-
 def test_the_chart_is_json_and_lays_lanes_apart():
     spec = Live(engine.seen(COST), alt_text="lanes", presets={"long": {"prompt": 3000}}).spec()
     text = json.dumps(spec, allow_nan=False)

@@ -101,16 +101,6 @@ def test_the_scope_is_what_was_run():
     assert outside == ("weights bf16 is not among the calibrated: fp8",)
 
 
-def test_a_saved_profile_predicts_the_same(tmp_path):
-    found = calibrate.fit((UNITS["fp8"], silybench("fp8")))
-    anchored = calibrate.anchored(UNITS["fp8"].calibrated(found.calibration), silybench("fp8"))
-    anchored.calibration.save(tmp_path / "mine.toml")
-    again = UNITS["fp8"].calibrated(Calibration.load(tmp_path / "mine.toml"))
-    work = Workload(1024, 128)
-    assert again.e2e(work, 16) == anchored.e2e(work, 16)
-    assert again.predict("e2e", work, 16).low == pytest.approx(anchored.predict("e2e", work, 16).low)
-
-
 def test_a_first_token_sooner_than_any_prefill_is_none():
     """TTFT and TPOT swapped add up to a latency that nothing forbids: the prompt alone says that it cannot be."""
     unit, grid = UNITS["bf16"], [(1000, 200, users) for users in (1, 4, 16, 64)]

@@ -317,13 +317,6 @@ def test_an_engine_that_is_told_nothing_takes_its_own_limits_of_the_gpu(engine, 
     assert usual.to_dict()["max_num_seqs"] == limits[1]
 
 
-def test_the_usual_budget_of_an_a100_is_not_that_of_an_h100():
-    """A thousand short prompts at once: of 8,192 tokens a step each gap is about as many times longer."""
-    unit = Unit.of("llama-3-8b", "a100-80gb")
-    usual, large = (foresee(unit, Benchmark(128, 4, prompts=1000, budget=budget)) for budget in (None, 8192))
-    assert large.table.loc["TPOT", "mean"] > 2.5 * usual.table.loc["TPOT", "mean"]
-
-
 def test_requests_beyond_what_the_engine_lets_in_wait():
     free, bound = (foresee(UNIT, Benchmark(500, 100, 64, 32, range_ratio=0.2, seqs=seqs)) for seqs in (None, 4))
     assert bound.table.loc["TPOT", "mean"] < 0.8 * free.table.loc["TPOT", "mean"]

@@ -374,12 +374,6 @@ def test_what_all_share_takes_its_room_once_from_turns_in_flight():
     assert seen.in_flight == pytest.approx((3e5 - 18_000) / (means.again + means.brought))
 
 
-def test_a_share_of_the_turns_waits_for_the_link():
-    turns = Turns(turns=2, first=40_000, message=100, answer=50, think=10.0)
-    free = simulate.StepCost(t_w=0.01, T=1e-7)
-    agree(turns, 6, [8.2e4, 1e6], free, 5e-5, Habit(blocking=False), ttft=0.25)
-
-
 @pytest.mark.parametrize("groups", [1, 4])
 def test_prompts_take_what_they_compute_of_the_time(groups):
     """Everything is found: of a turn its message is computed, of a first one all; or nothing takes time."""
