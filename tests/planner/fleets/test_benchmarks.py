@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
 import pytest
 from made import Made
+from refusals import refused
 from scipy.stats import t as student
 
 from inference_math import Unit, Workload, simulate
@@ -199,31 +201,18 @@ def test_a_prefill_pool_in_its_own_layout():
             foresee(two, replace(run, **more), prefill=wrong)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"prompts": 0}, "prompts must be a whole number from 1"),
-        ({"prompts": 100_001}, "prompts must be a whole number from 1 to 100000, not 100001"),
-        ({"concurrency": 0}, "concurrency must be a whole number >= 1, not 0"),
-        ({"seqs": 0}, "seqs must be a whole number >= 1, not 0"),
-        ({"alpha": 1.5}, "alpha must be"),
-        ({"pools": (0, 1)}, "prefill_units must be a whole number from 1 to 512, not 0"),
-        ({"pools": (1, 1), "link": "string"}, "link must be one of"),
-        ({"range_ratio": 1.0}, "range_ratio must be"),
-        ({"rate": -1.0}, "rate must be"),
-        ({"burstiness": 0.0}, "burstiness must be"),
-        ({"burstiness": 1e-9}, "burstiness must be"),
-        ({"budget": 0}, "budget must be"),
-    ],
-)
-def test_bad_input_is_named(wrong, words):
-    with pytest.raises(ValueError, match=words):
-        Benchmark(1000, 200, **{"prompts": 10} | wrong)
-    with pytest.raises(ValueError, match="front must be"):
-        foresee(UNIT, Benchmark(1000, 200, prompts=10), front=-0.1)
-    for every in ((), (0,)):
-        with pytest.raises(ValueError, match="every must"):
-            cadences(UNIT, Benchmark(1000, 200, prompts=10), every=every)
+def test_bad_input_is_named():
+    wrong = [
+        {"prompts": 0}, {"prompts": 100_001}, {"concurrency": 0}, {"seqs": 0}, {"alpha": 1.5}, {"range_ratio": 1.0},
+        {"rate": -1.0}, {"burstiness": 0.0}, {"burstiness": 1e-9}, {"budget": 0},
+    ]  # fmt: skip
+    refused(partial(Benchmark, 1000, 200), {"prompts": 10}, *wrong)
+    for pools, words in ((0, "prefill_units must be a whole number from 1 to 512, not 0"), (1, "link must be one of")):
+        with pytest.raises(ValueError, match=words):
+            Benchmark(1000, 200, 10, pools=(pools, 1), link="string")
+    run = Benchmark(1000, 200, prompts=10)
+    refused(foresee, {"unit": UNIT, "run": run}, {"front": -0.1})
+    refused(cadences, {"unit": UNIT, "run": run}, {"every": ()}, {"every": (0,)})
 
 
 def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
