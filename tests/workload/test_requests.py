@@ -117,8 +117,8 @@ def test_a_trace_that_makes_no_sense_is_refused_by_name():
         {"n_in": [[1, 2]]},
         {"n_out": [0, 1]},
         {"alpha": 1.5},
-        {"arrival": [1, 0.5]},
-        {"arrival": [-1, 0.5]},
+        {"arrival": [1, 0]},
+        {"arrival": [-1, 0]},
     )
     refused(Trace, good, *wrong)
     for change, names in (({"n_out": [1]}, ""), ({"alpha": [0.1] * 3}, ""), ({"arrival": [1.0]}, ", arrival")):
