@@ -23,10 +23,6 @@ def test_bursts_are_gamma_distributed_independent_and_keep_the_rate(cv):
     assert times[-1] == pytest.approx(20_000 / 5, rel=3 * cv / np.sqrt(20_000))
 
 
-def test_arrivals_without_scatter_are_a_clock():
-    assert list(islice(arrivals(4.0, np.random.default_rng(1), 0), 5000))[-1] == pytest.approx(1250)
-
-
 def test_lengths_come_in_the_order_in_which_they_are_drawn():
     users = Workload(10, 30, alpha=0.5, lengths="geometric")
     found = list(islice(lengths(users, np.random.default_rng(3)), 5000))

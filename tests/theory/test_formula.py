@@ -124,12 +124,6 @@ def test_vega_refuses_what_the_browser_cannot_evaluate(expr):
         to_vega(expr)
 
 
-def test_maximum_of_different_shapes():
-    f = Formula("f", (alpha, e, n_in), lambda *x: sp.Max(*x) - sp.Min(*x), "f", "1", "C00", "test", "test")
-    result = f(alpha=[0.1, 0.9], e=np.array([[0.5], [5.0]]), n_in=0.3)
-    np.testing.assert_allclose(result, [[0.4, 0.6], [4.9, 4.7]])
-
-
 def test_outside_its_domain_a_formula_says_what_it_needs():
     numbers = {"delta_p": 1e-3, "delta_h": 1e-4, "t_w": 0.02}
     assert theory.chunked_gain_sla(**numbers, sla_tpot=0.03) > 1

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tomli_w
 from refusals import refused
-from scipy import stats
 
 from inference_math import evidence
 from inference_math.unit.coefficients import (
@@ -17,7 +16,6 @@ from inference_math.unit.coefficients import (
     Calibration,
     Coefficients,
     Prediction,
-    normals,
 )
 from inference_math.unit.mixing import away
 
@@ -236,10 +234,3 @@ def test_a_prediction_prints_itself_and_says_of_what_its_interval_holds_its_shar
     outside = replace(found, outside=("tp 3 is outside",))
     assert str(outside) == "0.0123 s (0.01 to 0.015, range, profile); tp 3 is outside"
     assert replace(found, level=0.5).word == "50%"
-
-
-def test_draws_lie_in_the_middles_of_equal_parts():
-    """Of every coefficient and error: 64 parts of the normal law that are equally likely, none of them drawn twice."""
-    middles = stats.norm.ppf((np.arange(64) + 0.5) / 64)
-    for column in np.sort(np.array(normals(64)), axis=0).T:
-        assert column == pytest.approx(middles)

@@ -406,16 +406,6 @@ def test_pools_are_those_of_the_simulator():
     assert told.to_dict()["enough"] is None
 
 
-def test_a_prefill_pool_that_is_too_small_is_where_first_tokens_wait():
-    asked = {"prompts": 300, "concurrency": 64, "range_ratio": 0.3}
-    both, one, two = (foresee(UNIT, Benchmark(4000, 100, pools=pools, **asked)) for pools in (None, (1, 1), (2, 1)))
-    assert one.table.loc["TTFT", "mean"] > 2 * both.table.loc["TTFT", "mean"]
-    assert one.table.loc["TPOT", "mean"] < 0.3 * both.table.loc["TPOT", "mean"]
-    assert two.table.loc["TTFT", "mean"] < 0.5 * one.table.loc["TTFT", "mean"]
-    with pytest.raises(ValueError, match="pools must be left out"):
-        cadences(UNIT, Benchmark(4000, 100, 10, pools=(1, 1)))
-
-
 @pytest.mark.parametrize("more", [{"tp": 16}, {"tp": 1, "dp": 32, "ep": 32}])
 def test_no_benchmark_crosses_nodes_unasked(more):
     wide = Unit.of("deepseek-v3", "h100-sxm", **more)
@@ -423,14 +413,6 @@ def test_no_benchmark_crosses_nodes_unasked(more):
         with pytest.raises(ValueError, match="of which a node joins 8, and links between nodes are not modelled"):
             asked(wide, Benchmark(1000, 100, prompts=8))
     assert foresee(wide.resized(gpu="gb300"), Benchmark(1000, 100, prompts=8)).rate > 0  # a rack is one
-
-
-def test_groups_of_a_unit_are_said_to_step_together_and_those_of_pools_are_not():
-    deep, run = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8), Benchmark(1000, 20, prompts=8, rate=2.0)
-    whole, pools = foresee(deep, run), foresee(deep, replace(run, pools=(1, 1)))
-    assert (whole.ranks, pools.ranks) == (8, 1)
-    assert "8 ranks step together" in str(whole)
-    assert "ranks" not in str(pools)
 
 
 def test_pools_have_the_groups_the_links_and_a_step_of_their_own_layouts():

@@ -139,12 +139,6 @@ def test_a_block_stays_held_until_the_last_who_holds_it_is_done(room, waits):
     assert (run.admitted.iloc[2] >= run.finished.iloc[0]) == waits
 
 
-def test_places_are_places():
-    engine = simulate.Chunked(2048, max_batch=2, kv_capacity=10**6)
-    run = served(AGENTS, 1, users=8, requests=60, scheduler=engine, log=True).run
-    assert run.log.decodes.max() == 2
-
-
 def test_a_tier_below_takes_what_is_dropped_and_tells_how_much():
     one = served(AGENTS, 16 * 500, users=30, requests=400, warmup=100)
     two = served(AGENTS, 16 * 500, [16 * 4000], users=30, requests=400, warmup=100)

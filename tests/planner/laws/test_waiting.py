@@ -48,11 +48,6 @@ def test_exponential_prefills_after_random_arrivals_wait_as_erlang_says(load, un
     assert mean == pytest.approx(1 / units / (1 - load), rel=1e-4)
 
 
-@pytest.mark.parametrize(("load", "units"), [(0.5, 2), (0.5, 6), (2 / 3, 3), (0.75, 4)])
-def test_a_removable_singularity_is_removed(load, units):
-    assert waiting._takacs(load, 1.0, units, 1.0)[0] == pytest.approx(waiting.erlang_c(load, units), rel=1e-4)
-
-
 def erlangs_sum(load, wait):
     """P(wait <= w) for equal prefills of 1 s and arrivals at random, Erlang's alternating sum in exact fractions."""
     total = Fraction(0)
