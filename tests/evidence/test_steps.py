@@ -1,5 +1,7 @@
 """What our own measurements of GPUs say of the claims: nothing here is fitted but where it says so."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +14,16 @@ from inference_math_planner.calibrate import from_kernels, schedules
 NAMES = [name for name in evidence.tables() if name.startswith("steps_")]
 
 
+@cache
 def times(name: str) -> pd.DataFrame:
     return from_kernels.times(evidence.load(name))
+
+
+@cache
+def fitted(name: str):
+    """Return a measured unit, and what is fitted to its steps."""
+    unit = from_kernels.unit(evidence.load(name))
+    return unit, from_kernels.fit(times(name), unit)
 
 
 def loads(name: str) -> tuple[pd.DataFrame, int]:
@@ -32,8 +42,8 @@ def test_there_are_three_models_in_two_precisions_on_two_gpus() -> None:
 
 @pytest.mark.parametrize("name", rest_long(NAMES))
 def test_no_step_and_no_rate_beats_the_hardware(name: str) -> None:
-    unit, found = from_kernels.unit(evidence.load(name)), times(name)
-    assert from_kernels.fit(found, unit).unusable.empty
+    (unit, fit), found = fitted(name), times(name)
+    assert fit.unusable.empty
     gpu = GPUS[unit.gpu.name]
     limits = {
         "copy": gpu.hbm_bw, "load": gpu.pcie_bw, "product-bf16": gpu.flops("bf16"), "product-fp8": gpu.flops("fp8"),
@@ -90,10 +100,9 @@ def test_the_best_share_lies_right_of_the_crossover(name: str) -> None:
 
 @pytest.mark.parametrize("name", rest_long(NAMES))
 def test_mixed_steps_that_no_fit_saw_are_met_by_the_fitted_form(name: str) -> None:
-    unit, found = from_kernels.unit(evidence.load(name)), times(name)
+    (unit, fit), found = fitted(name), times(name)
     mixed = found[found["what"] == "mixed"].reset_index(drop=True)
-    fitted = unit.calibrated(from_kernels.fit(found, unit).calibration)
-    off = np.abs(from_kernels.predicted(mixed, fitted) / mixed["seconds"] - 1)
+    off = np.abs(from_kernels.predicted(mixed, unit.calibrated(fit.calibration)) / mixed["seconds"] - 1)
     assert off.mean() < 0.08
     if unit.weights == "fp8":  # the shipped rate of BF16 is of these very steps
         assert off.mean() < np.abs(from_kernels.predicted(mixed, unit) / mixed["seconds"] - 1).mean()
