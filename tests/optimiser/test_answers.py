@@ -4,7 +4,6 @@ from math import ceil
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from made import Made
 from msgspec import structs
 
 from inference_math import SLA, Unit, Workload, simulate
@@ -16,7 +15,7 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
-from inference_math.optimiser.load import loaded, strain
+from inference_math.optimiser.load import loaded, settings_row, strain
 from inference_math.optimiser.starts import settings
 from inference_math.unit.asked import computed_tokens, max_kv_seqs, target_of
 from inference_math.workload.requests import Work
@@ -291,10 +290,9 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
     each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
-    row = Made({"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0})
+    row = settings_row(20.0, 300.0, 0.0, 0.0)
     gaps = {
-        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row)["tpot"]
-        for q in (0, 0.5, 0.99)
+        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row).tpot for q in (0, 0.5, 0.99)
     }
     assert gaps[0.99] == pytest.approx(each.load)
     assert gaps[0.5] < gaps[0] < gaps[0.99]
@@ -315,6 +313,11 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
     assert held["slow"].rate > 0
 
 
+def solution(rates, goodput):
+    """Return what is found under some draws, of which the rates and their means are known alone."""
+    return structs.replace(answers.solve(CASE.asked, CASE.pairs(0)), rates=rates, goodput=goodput)
+
+
 def test_what_few_draws_have_is_no_number():
     """A gain is the ratio of the two goodputs, and of nothing where most draws have none of one."""
 
@@ -322,7 +325,7 @@ def test_what_few_draws_have_is_no_number():
         names = ("disaggregated", "aggregated")
         rates = dict(zip(names, (top, bottom), strict=True))
         goodput = {name: np.mean(own) for name, own in rates.items()}
-        return answers.gained(Made({"doubts": doubts}), Made({"rates": rates, "goodput": goodput}), *names)
+        return answers.gained(structs.replace(CASE.asked, doubts=doubts), solution(rates, goodput), *names)
 
     doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5, 77]})
     assert doubted == pytest.approx([1.5, 1.5 * np.exp(0.5 * NINTHS[0]), 1.5 * np.exp(0.5 * NINTHS[-1])])
