@@ -93,11 +93,11 @@ def test_each_architecture_of_a_search_is_laid_out_as_suits_it():
 
 @pytest.mark.usefixtures("few_draws")
 def test_a_fleet_of_pools_is_that_of_its_pair_beside_the_best_rival():
-    found = size(MIXTURE, 4, have=16)
+    found = size(MIXTURE, 4, have=8)
     pools = next(one for one in (found.fleet, *found.fleet.others) if one.architecture == "disaggregated")
     own = found.plan.case
     pair = replace(own, unit=own.decode or own.unit, prefill=own.prefill, decode=None, pool_units=None)
-    alone = capacity(planned(replace(pair, units=own.pool_units or own.units)), 16, architecture="disaggregated")
+    alone = capacity(planned(replace(pair, units=own.pool_units or own.units)), 8, architecture="disaggregated")
     assert (pools.rate, pools.gpus, pools.commands) == (pytest.approx(alone.rate), alone.gpus, alone.commands)
 
 
@@ -233,7 +233,7 @@ ASKED = {"suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCh
 
 
 @pytest.mark.usefixtures("few_draws")
-@settings(max_examples=3, **ASKED)
+@settings(max_examples=1, **ASKED)
 @given(setups())
 def test_laws_of_what_is_chosen(asked):
     hold_the_laws(*asked)
