@@ -1,7 +1,5 @@
 """The package as a user gets it: a wheel in an empty folder, the README's examples, the changelog."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -182,22 +180,6 @@ def test_the_changelog_has_a_line_for_each_change_and_one_table_of_what_moved(ro
             assert [line for line in lines.splitlines() if line and not line.startswith(begins)] == [], title
     lines = [line for line in f"## {sections[2]}\n{sections[3]}".rstrip().splitlines() if not line.startswith("|")]
     assert len(lines) <= 60
-
-
-def test_what_moved_in_the_changelog_stands_in_the_paragraphs_behind_it(root):
-    """Before and after, to the digit; they are numbers of versions that are gone, so no test can compute them."""
-    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    released = re.split(r"^## (?=0\.4\.0)|^## (?=0\.2\.0)", changelog, flags=re.M)[1]
-    page = re.search(r"\]\((book/reference/[\w-]+\.md)\)", released)[1]
-    told = set(re.findall(r"\d[\d,.]*\d|\d", (root / page).read_text(encoding="utf-8")))
-    heading, _, *rows = re.search(r"### Numbers that moved\n\n(.*)", released, re.S)[1].strip().splitlines()
-    assert heading == "| quantity | before | after | why |"
-    assert len(rows) >= 20
-    for row in rows:
-        _, before, after, why = (cell.strip() for cell in row.strip("|").split("|"))
-        assert why
-        assert before != after
-        assert {*re.findall(r"\d[\d,.]*\d|\d", f"{before} {after}")} <= told, row
 
 
 def test_the_citation_file_is_valid_and_has_the_book_s_addresses_and_year(root):

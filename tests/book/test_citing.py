@@ -1,7 +1,5 @@
 """BibTeX entries: they can be read by what reads BibTeX, and lead to what they name."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

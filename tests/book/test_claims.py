@@ -1,22 +1,18 @@
 """The ledger of claims: complete, and strict about what it accepts; and claims that no other test states alone."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import catalogue, evidence, simulate, theory
+from inference_math import Workload, catalogue, evidence, simulate, theory
 from inference_math.catalogue.tiers import tier
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
-from inference_math.workload import Workload
 from inference_math_book import served
 from inference_math_book.claims import SEEDS, Answer, load_claims, load_slides
 

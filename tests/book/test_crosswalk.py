@@ -1,7 +1,5 @@
 """The crosswalk: every slide of a claim leads to its equations, figures and tests, in the order of the talk."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Formulas on pages: MathML that a browser reads, in the characters of the font that comes with the page."""
 
-from __future__ import annotations
-
 import html
 import re
 from xml.etree import ElementTree

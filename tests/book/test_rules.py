@@ -4,8 +4,6 @@ A rule speaks of some set-ups only. To follow it there costs the share of the ra
 under the calibration's own coefficients, without draws: a rule is arithmetic, and so is what it is held to.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from itertools import product

@@ -1,7 +1,5 @@
 """Engines are records: a made-up one is added and planned with, and nothing else knows an engine by its name."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The script of the planner's page in node: what is printed as JavaScript beside the Python that it is printed from."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

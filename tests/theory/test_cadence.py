@@ -1,11 +1,8 @@
 """When prompts are let in: the formulas, at their limits and against the simulator."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math import simulate, theory
 from inference_math.simulate import Chunked, Habits, StepCost

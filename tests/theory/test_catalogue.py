@@ -1,7 +1,5 @@
 """What holds for every formula of the catalogue, and for the functions that are written of it."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 
@@ -10,8 +8,7 @@ import numpy as np
 import plain
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from inference_math import theory
 from inference_math.theory.notation import QUANTITIES

@@ -1,13 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import simulate, theory
-from inference_math.workload import Workload
+from inference_math import Workload, simulate, theory
 
 times = st.floats(1e-5, 1.0)
 decodes = st.floats(1, 500)

@@ -1,15 +1,11 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from played import Hardware
 
-from inference_math import catalogue, simulate, theory
+from inference_math import Workload, catalogue, simulate, theory
 from inference_math.theory.notation import delta_h, delta_p, delta_p_gross, n_out, sla_tpot, t_w
-from inference_math.workload import Workload
 
 times = st.floats(1e-5, 1.0)
 answers = st.integers(2, 2000)

@@ -1,14 +1,11 @@
 """The time to first token as it is measured, against benchmarks and arrivals played step by step."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math import simulate, theory
 from inference_math.simulate import Chunked, Habits, StepCost

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import inspect
 
 import numpy as np
@@ -123,12 +121,6 @@ def test_a_figure_prints_six_digits_but_in_counts():
 def test_vega_refuses_what_the_browser_cannot_evaluate(expr):
     with pytest.raises(ValueError, match="a browser cannot evaluate"):
         to_vega(expr)
-
-
-def test_maximum_of_different_shapes():
-    f = Formula("f", (alpha, e, n_in), lambda *x: sp.Max(*x) - sp.Min(*x), "f", "1", "C00", "test", "test")
-    result = f(alpha=[0.1, 0.9], e=np.array([[0.5], [5.0]]), n_in=0.3)
-    np.testing.assert_allclose(result, [[0.4, 0.6], [4.9, 4.7]])
 
 
 def test_outside_its_domain_a_formula_says_what_it_needs():

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math import theory
 from inference_math_planner.laws.latency import prefills_beside

@@ -5,8 +5,6 @@ number must be the same. Tokens, FLOPs and parameters are counts and have no dim
 seconds and bytes have.
 """
 
-from __future__ import annotations
-
 import pint
 import pytest
 import sympy as sp

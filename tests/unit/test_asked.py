@@ -1,18 +1,15 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from msgspec import structs
 
-from inference_math import Unit
+from inference_math import SLA, Unit, Workload
 from inference_math.catalogue import model
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case
 from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of, usual_share
 from inference_math.unit.steps import drafting, kv_pooled, kv_tokens
-from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.bench import bench_unit
 
 GIB = 2**30

@@ -1,17 +1,13 @@
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from inference_math import catalogue, simulate, theory
-from inference_math.unit import Unit, costs
+from inference_math import Unit, Workload, catalogue, simulate, theory
+from inference_math.unit import costs
 from inference_math.unit.operators import Operators
-from inference_math.workload import Workload
 
 LLAMA = catalogue.model("llama-3-70b")
 H100 = catalogue.gpu("h100-sxm")

@@ -1,21 +1,16 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp
 from grids import rest_long
-from hypothesis import given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
-from inference_math import catalogue
+from inference_math import Unit, Workload, catalogue
 from inference_math.simulate import Steps
-from inference_math.unit import Unit, rates_of, shape_of, steps
+from inference_math.unit import rates_of, shape_of, steps
 from inference_math.unit.fullest import fullest
 from inference_math.unit.mean import fullest_of
 from inference_math.unit.types import Index, Layout
-from inference_math.workload import Workload
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)
@@ -174,22 +169,22 @@ def test_a_mixture_reads_the_experts_that_its_tokens_choose():
 @given(tokens=st.integers(1, 4096), cv=st.floats(0.05, 3), idle=st.floats(0.5, 0.999))
 def test_experts_that_are_chosen_unevenly_are_left_unread_longer(tokens, cv, idle):
     """By the integral over a gamma distribution, which SymPy knows; one token reads its own, however uneven."""
-    told = Made({"idle": idle, "chosen": -np.log(idle), "uneven": cv**2})
-    even, uneven = steps.unread(told | {"uneven": 0.0}, tokens), steps.unread(told, tokens)
+    told = replace(MIXTURE.terms, idle=idle, chosen=-np.log(idle), uneven=cv**2)
+    even, uneven = steps.unread(replace(told, uneven=0.0), tokens), steps.unread(told, tokens)
     assert even == pytest.approx(idle**tokens)
     assert even * (1 - 1e-9) <= uneven <= idle
     assert steps.unread(told, 1) == pytest.approx(idle)
     more = steps.unread(told, tokens + 1)
     assert more < uneven or max(more, uneven) < np.finfo(float).tiny  # below it floats have no more digits
-    assert steps.unread(told | {"uneven": 1e-9}, tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
+    assert steps.unread(replace(told, uneven=1e-9), tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
 
 
 def test_what_is_left_unread_is_the_mean_over_gamma_distributed_loads():
     x, shape, rate = sp.symbols("x k r", positive=True)
     density = shape**shape * x ** (shape - 1) * sp.exp(-shape * x) / sp.gamma(shape)
     mean = sp.simplify(sp.integrate(sp.exp(-rate * x) * density, (x, 0, sp.oo), conds="none"))
-    told = Made({"idle": 0.9, "chosen": -np.log(0.9), "uneven": 0.49})
-    number = mean.subs({shape: 1 / 0.49, rate: 63 * told["chosen"]}).evalf()
+    told = replace(MIXTURE.terms, idle=0.9, chosen=-np.log(0.9), uneven=0.49)
+    number = mean.subs({shape: 1 / 0.49, rate: 63 * told.chosen}).evalf()
     assert steps.unread(told, 64) == pytest.approx(0.9 * float(number))
 
 
@@ -211,13 +206,13 @@ def test_the_gpu_that_reads_most_experts_reads_so_many_more(experts, chosen, gro
     read = np.zeros((400, experts), bool)
     read[np.arange(400)[:, None], drawn.reshape(400, -1)] = True
     most = read.reshape(400, groups, -1).mean(axis=2).max(axis=1).mean()
-    told = Made({"idle": 1 - chosen / experts, "uneven": 0.0, "busiest": steps.busiest(groups, experts)})
+    told = replace(MIXTURE.terms, idle=1 - chosen / experts, uneven=0.0, busiest=steps.busiest(groups, experts))
     assert steps.read_by_busiest(told, tokens, min) == pytest.approx(most, rel=0.08 if tokens == 1 else 0.03)
 
 
 @given(tokens=st.integers(1, 4096), cv=st.floats(0, 3), idle=st.floats(0.5, 0.999), busiest=st.floats(0, 0.6))
 def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens, cv, idle, busiest):
-    told = Made({"idle": idle, "chosen": -np.log(idle), "uneven": cv**2, "busiest": busiest})
+    told = replace(MIXTURE.terms, idle=idle, chosen=-np.log(idle), uneven=cv**2, busiest=busiest)
     mean, most = 1 - steps.unread(told, tokens), steps.read_by_busiest(told, tokens, min)
     assert mean * (1 - 1e-12) <= most <= 1
     assert steps.read_by_busiest(told, tokens + 1, min) >= most * (1 - 1e-12)

@@ -22,6 +22,7 @@ from inference_math.theory.plain import (
     chunk_size_full,
     chunked_gain_sla_serial,
     concurrent_prefills,
+    crossover_shared_link as crossover_shared_link,  # for `notes`
     delta_p,
     expected_tpot_full,
     expected_ttft_full,

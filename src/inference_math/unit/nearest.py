@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from inference_math.catalogue import GPUS, Gpu, Model
-from inference_math.catalogue.engines import engine as engine_record
-from inference_math.catalogue.engines import engines
+from inference_math.catalogue.engines import engine as engine_record, engines
 from inference_math.evidence import load
 from inference_math.evidence.checks import as_bool
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, Host, scored_too

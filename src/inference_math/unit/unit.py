@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 
 from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model, as_precision
-from inference_math.catalogue.engines import engine as engine_record
-from inference_math.catalogue.engines import engines, usual_limits
+from inference_math.catalogue.engines import engine as engine_record, engines, usual_limits
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.evidence.checks import (

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import asdict
-from msgspec.structs import replace as changed
+from msgspec.structs import asdict, replace as changed
 
 from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link, joined

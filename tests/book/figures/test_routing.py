@@ -1,7 +1,5 @@
 """Routers: what is drawn against a simulated one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -52,14 +50,6 @@ def test_a_home_keeps_hits_and_an_even_one_is_never_worse():
     assert found.rate["fewest requests"] > found.rate["at random"]
     one = routing.rates(8, 1, 0.013, 0.01, 0.001, 60)
     assert one.rate.to_numpy() == pytest.approx(one.rate[0])
-
-
-def test_figures_draw_what_they_return():
-    one, two, three = Figure().subplots(1, 3)
-    drawn = routing.spreads(one, 8, 2, 0.01, [0.001, 0.01])
-    assert drawn.groupby("added").share.sum().to_numpy() == pytest.approx(1.0, abs=1e-6)
-    frame = routing.routers([two, three], [1, 2], 4, t_w=0.01, delta_p=0.01, delta_h=0.001, turns=10)
-    assert set(frame.router) == set(routing.ROUTERS)
 
 
 def test_what_a_second_class_costs_is_its_load_whatever_the_engine():

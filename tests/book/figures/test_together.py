@@ -1,14 +1,11 @@
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math import catalogue
+from inference_math import SLA, catalogue
 from inference_math.optimiser import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
-from inference_math.workload import SLA
 from inference_math_book.figures import together as plots
 
 LLAMA = catalogue.model("llama-3-70b")

@@ -3,8 +3,6 @@
 The page's JavaScript answers the same set-ups in `tests/book/explore/test_node.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -15,18 +13,16 @@ from scipy import stats
 from setups import SETUPS, name_of
 
 import inference_math_planner as planner
-from inference_math import catalogue, simulate, theory
+from inference_math import SLA, Unit, Workload, catalogue, simulate, theory
 from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.load import loaded, settings_row
-from inference_math.unit import Unit
 from inference_math.unit.asked import target_of
 from inference_math.unit.batch import mean_seen, round_trip
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
 from inference_math.unit.steps import stored_tokens
-from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 

@@ -7,8 +7,7 @@ from math import ceil, floor, inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from made import Made, made
 from msgspec import structs
 

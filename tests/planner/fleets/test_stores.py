@@ -1,7 +1,5 @@
 """How big a store: sizes in bytes, what tiers find and bring, errors."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -10,7 +8,7 @@ from made import Made
 from msgspec.structs import replace
 from scipy.stats import t as student
 
-from inference_math import Unit
+from inference_math import SLA, Unit, Workload
 from inference_math.catalogue import tiers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.doubt import doubt
@@ -19,7 +17,6 @@ from inference_math.simulate import Steps
 from inference_math.simulate.cost import timed
 from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.steps import kv_sent
-from inference_math.workload import SLA, Workload
 from inference_math_planner import size_store
 from inference_math_planner.fleets.ladder import ladder_notes
 from inference_math_planner.fleets.loops import Habit, loop, session_habits
