@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -127,7 +128,10 @@ def test_a_line_of_an_architecture_has_its_colour():
 def test_a_cell_of_the_map_has_the_colour_of_the_best_architecture():
     ax = Figure().subplots()
     one = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
-    frame = together.decision_map(ax, lambda n, m: costs.measured(one, n, m), (512, 2048), (64,), SLA(1.0, 0.02))
+    limits = SLA(1.0, 0.02)
+    rows = ({"n_in": n, "n_out": 64} | together.decided(costs.measured(one, n, 64), limits) for n in (512, 2048))
+    frame = pd.DataFrame(rows)
+    together.decision_map(ax, frame)
     (mesh,) = ax.collections
     mesh.update_scalarmappable()
     drawn = [to_hex(colour).upper() for colour in mesh.get_facecolors()]

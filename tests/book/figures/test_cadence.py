@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -17,7 +20,12 @@ def test_a_larger_cadence_has_fewer_long_gaps_and_longer_ones():
 
 
 def test_one_rank_keeps_its_mean_gap_and_many_gain():
-    table = plots.by_cadence(Figure().subplots(1, 2), PARTS, 2.0, 100, (1, 8), (1, 2, 8))
+    rows = []
+    for ranks, every in product((1, 8), (1, 2, 8)):
+        run = plots.opened(PARTS, 2.0 * ranks, 100, every, ranks)
+        found = {"gap simulated": run.gaps.mean, "ttft simulated": run.requests.ttft.mean()}
+        rows.append({"ranks": ranks, "every": every} | found)
+    table = plots.by_cadence(Figure().subplots(1, 2), PARTS, 2.0, 100, pd.DataFrame(rows))
     by = table.set_index(["ranks", "every"])
     assert by.gap[1, 8] == pytest.approx(by.gap[1, 1], rel=0.02)
     assert by.gap[8, 8] < 0.7 * by.gap[8, 1]
@@ -29,7 +37,7 @@ def test_one_rank_keeps_its_mean_gap_and_many_gain():
 def test_the_grid_has_each_setting_once():
     table = plots.grid(PARTS, 100, (1, 4), (0.2, 0.5), (1, 4))
     assert len(table) == 2 * 2 * 2 * 5
-    wide = table.pivot(index=["ranks", "load", "every"], columns="what", values="ms")
+    wide = table.pivot_table("ms", ["ranks", "load", "every"], "what")
     assert (wide[["P50 of gaps", "P90 of gaps", "P99 of gaps"]].diff(axis=1).iloc[:, 1:] >= 0).all(axis=None)
 
 
@@ -44,7 +52,14 @@ def test_the_best_group_lies_at_the_bottom_of_its_curve():
 
 def test_schedules_of_one_family_trade_first_tokens_for_gaps():
     """Chunks shorten the longest gaps and a cadence does not; on ranks it shortens the mean."""
-    table = plots.family(Figure().subplots(2, 2), PARTS, (2048, 100), {1: 0.5, 8: 0.35}, (0.4, 0.04))
+    table = pd.DataFrame(
+        {"ranks": ranks, "schedule": name, "set": setting}
+        | plots.scheduled(PARTS, 2048, 100, ranks, load, name, setting)
+        for ranks, load in ((1, 0.5), (8, 0.35))
+        for name, settings in plots.FAMILY.items()
+        for setting in settings
+    )
+    plots.family(Figure().subplots(2, 2), table, (0.4, 0.04))
     by = table.set_index(["ranks", "schedule", "set"]).sort_index()
     for ranks in (1, 8):
         every, chunks, pools = (by.loc[ranks, name] for name in ("every N-th step", "chunks", "pools"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from inference_math import simulate
@@ -57,7 +59,11 @@ def test_a_task_sends_all_at_once_and_again_when_the_last_is_answered():
 def test_what_is_drawn_is_what_was_computed():
     _, axes = plt.subplots(1, 2)
     fans = [fanout.Fan(k, 500, 100, 50) for k in (1, 4)]
-    frame = fanout.draw(axes, COST, fans, [1, 2], 60)
+    rows = [
+        {"tasks": tasks, "requests": fan.requests} | fanout.play(fan, COST, tasks, 60)
+        for tasks, fan in product((1, 2), fans)
+    ]
+    frame = fanout.draw(axes, COST, fans, pd.DataFrame(rows))
     assert len(frame) == 4
     said = axes[1].lines[2].get_ydata()
     assert list(said) == list(frame[frame.tasks == 2].round_law)
