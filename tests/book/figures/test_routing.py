@@ -1,6 +1,7 @@
 """Routers: what is drawn against a simulated one."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -53,9 +54,15 @@ def test_a_home_keeps_hits_and_an_even_one_is_never_worse():
 
 
 def test_what_a_second_class_costs_is_its_load_whatever_the_engine():
-    axes = Figure().subplots(1, 2)
     cost, users = simulate.StepCost(t_w=0.02, T=50e-6, kv_read=2e-8), (2.0, 1000, 200)
-    frame = routing.two_classes(axes, users, (0.0, 4000, 200), [0.0, 0.6], cost, 1024)
+    frame = pd.DataFrame(
+        {"rate": rate, "engine": engine} | routing.two_classes(users, (rate, 4000, 200), cost, budget)
+        for rate in (0.0, 0.6)
+        for engine, budget in (("whole prompts", None), ("chunks", 1024))
+    )
+    axes = Figure().subplots(1, 2)
+    routing.classes(axes, frame)
+    assert axes[0].lines[1].get_ydata() == pytest.approx(1e3 * frame.tpot[frame.engine == "chunks"])
     assert (frame.tpot / frame.law - 1).abs().max() < 0.05
     assert (frame.each > frame.tpot).all()
     own, alone = routing.load_of(users, cost), routing.alone_of(users, cost)
