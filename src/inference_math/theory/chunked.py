@@ -24,7 +24,7 @@ _fits = sla_tpot >= t_w + delta_h  # a decode, under the limit
 _unchunked = t_w / b + pd_ratio * T + delta_h
 
 
-_fed = sp.Symbol("d", positive=True)
+_fed = sp.Symbol("b_fed", positive=True)
 _FED = {_fed: sp.Min(b, chunk / pd_ratio)}  # decodes that are there and that the chunk feeds
 
 
