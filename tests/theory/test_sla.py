@@ -22,13 +22,13 @@ def test_the_largest_batch_meets_the_limit_and_one_more_does_not(sla_tpot, tpot_
 def test_a_limit_that_a_request_alone_just_meets_admits_one():
     assert theory.max_batch(sla_tpot=0.02, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4) == 1
     assert theory.max_batch(sla_tpot=0.0199, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4) == 0
-    assert theory.max_batch_ttft(sla_ttft=0.2, ttft_1=0.2, n_out=64) == 1
-    assert theory.max_batch_ttft(sla_ttft=0.1999, ttft_1=0.2, n_out=64) == 0
+    assert theory.max_batch_ttft(sla_ttft=0.2, ttft_alone=0.2, n_out=64) == 1
+    assert theory.max_batch_ttft(sla_ttft=0.1999, ttft_alone=0.2, n_out=64) == 0
 
 
 @given(sla_ttft=times, n_out=outputs, ttft_1=times, delta_h=times, t_w=times)
 def test_the_ttft_limits(sla_ttft, n_out, ttft_1, delta_h, t_w):
-    printed = theory.max_batch_ttft(sla_ttft=sla_ttft, ttft_1=ttft_1, n_out=n_out)
+    printed = theory.max_batch_ttft(sla_ttft=sla_ttft, ttft_alone=ttft_1, n_out=n_out)
     full = theory.max_batch_ttft_full(sla_ttft=sla_ttft, n_out=n_out, ttft_1=ttft_1, delta_h=delta_h, t_w=t_w)
     assert full <= printed
     if full:

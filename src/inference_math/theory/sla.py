@@ -22,9 +22,9 @@ def max_batch_printed(sla_tpot, tpot_1, delta_p, delta_h):
 
 
 @formula(r"B_{\max}^{\mathrm{TTFT}}", claim="C15")
-def max_batch_ttft(sla_ttft, ttft_1, n_out):
+def max_batch_ttft(sla_ttft, ttft_alone, n_out):
     """Largest batch whose mean TTFT, as printed in C13, meets its limit."""
-    return sp.Max(0, sp.floor(1 + n_out * (sla_ttft / ttft_1 - 1)))
+    return sp.Max(0, sp.floor(1 + n_out * (sla_ttft / ttft_alone - 1)))
 
 
 @formula(r"\overline{B}_{\max}^{\mathrm{TTFT}}", claim="C15")
