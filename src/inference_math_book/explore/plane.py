@@ -19,7 +19,7 @@ from inference_math.theory.notation import delta_h, delta_p, n_out, sla_tpot, t_
 from inference_math_book.colours import colours_of
 from inference_math_book.explore.live import computed, log_scale, named_slider
 
-__all__ = ["BORDERS", "BOUND", "IN_DECODES", "TIMES", "chart", "sigma", "w", "x", "y"]
+__all__ = ["ACROSS", "BORDERS", "BOUND", "IN_DECODES", "TIMES", "UP", "chart", "sigma", "w", "x", "y"]
 
 x, y, w = sp.symbols("x y w", positive=True)
 sigma = sp.Symbol("sigma", nonnegative=True)
@@ -36,12 +36,15 @@ def _request(formula: Any) -> sp.Expr:
     return sp.simplify(n_out * formula.expr.subs(IN_DECODES) / delta_h)
 
 
+_apart = _request(theory.unit_time_aggregated_full)  # no two prompts meet in a step
+# Where all steps have prompts, each hides its part of one read, however many they are.
+_together = _apart.subs({x: x + sigma * w, y: _whole, w: (1 - sigma) * w}, simultaneous=True)
 TIMES: Mapping[str, sp.Expr] = {
-    "aggregated": _request(theory.unit_time_aggregated_full),
+    "aggregated": sp.Max(_apart, _together),
     "chunked": sp.Max((_whole + _later) * (x + w) / (x + sigma * w), _later * (x + w) / x),
     "disaggregated": _request(theory.unit_time_disaggregated_same),
 }
-"""Seconds of a unit for a request, in decodes, at the limit."""
+"""Seconds of a unit for a request, in decodes, at the limit. Aggregated, prompts meet only where they must."""
 
 BOUND: sp.Expr = sp.Max(_whole + _later + (1 - sigma) * _later * w / x, _later * (x + w) / x)
 """The same, of which no schedule needs less."""
@@ -54,6 +57,9 @@ BORDERS: Mapping[tuple[str, str], list[sp.Expr]] = {
     ("aggregated", "chunked"): [1 + n_out * 2 * _meet * (x - n_out) / _root, 1 + _root / (2 * (1 - sigma))],
 }
 """The prompts, in decodes, at which two ways serve equally much."""
+
+ACROSS, UP = "decodes that fit the limit per token", "a prompt, in decodes"
+"""What the axes say."""
 
 _X, _Y = (0, 11), (3, 14)  # powers of two that the map shows
 _EACH = 0.25  # of a cell
@@ -71,9 +77,9 @@ def chart(w_0: float, n_out_0: float, sigma_0: float, ring: tuple[float, float],
         Seconds of a decode, ΔH, and of a prompt's token, T: for the link that opens the ring's case in the planner.
     """
     start = {"log_x": round(float(sp.log(ring[0], 2)), 2), "log_y": round(float(sp.log(ring[1], 2)), 2)}
-    binds = {
-        "log_x": _power("decodes that fit the limit", _X),
-        "log_y": _power("a prompt, in decodes", _Y),
+    binds = {  # Vega puts the last one first
+        "log_y": _power(UP, _Y),
+        "log_x": _power(ACROSS, _X),
     }
     moved = alt.selection_point(
         name="ring", fields=list(binds), bind=binds, value=[start], toggle=False, clear=False,
@@ -98,8 +104,8 @@ def _power(words: str, ends: tuple[int, int]) -> Any:
 def _timed(rows: Any) -> Any:
     """Return rows of x and y with the time of each way and the least of them."""
     printed = {name: to_vega(time, datum={"x", "y"}) for name, time in TIMES.items()}
-    least = "min(datum.aggregated, datum.chunked, datum.disaggregated)"
-    return rows.transform_calculate(**printed).transform_calculate(least=least)
+    least = ", ".join(f"datum.{name}" for name in TIMES)
+    return rows.transform_calculate(**printed).transform_calculate(least=f"min({least})")
 
 
 def _cells() -> Any:
@@ -116,29 +122,34 @@ def _cells() -> Any:
         "low": f"pow(2, datum.log_y - {_EACH / 2})",
         "high": f"pow(2, datum.log_y + {_EACH / 2})",
     }
-    second = "datum.aggregated + datum.chunked + datum.disaggregated - datum.least - max(datum.aggregated, datum.chunked, datum.disaggregated)"
-    curve = "datum.least == datum.aggregated ? 'aggregated' : datum.least == datum.chunked ? 'chunked' : 'disaggregated'"
-    told = {"curve": curve, "lead": f"({second}) / datum.least"}
-    told["value"] = f"({to_vega(BOUND, datum={'x', 'y'})}) / datum.least"
-    names = list(TIMES)
+    columns_of = [f"datum.{name}" for name in TIMES]
+    ways, all_three = ", ".join(columns_of), " + ".join(columns_of)
+    told = {
+        "curve": " : ".join(f"datum.{name} < datum.least * 1.000001 ? '{name}'" for name in TIMES) + " : ''",
+        "lead": f"({all_three} - datum.least - max({ways})) / datum.least",
+        "value": f"({to_vega(BOUND, datum={'x', 'y'})}) / datum.least",
+    }
+    across, up = (log_scale(*_ends(powers), 2) for powers in (_X, _Y))
+    hues = alt.Scale(domain=list(TIMES), range=colours_of(TIMES))
+    strong = alt.Scale(domain=[1, 1.5], range=[0.25, 0.85], clamp=True)
     return (
         _timed(places.transform_calculate(**corners))
         .transform_calculate(**told)
         .mark_rect(strokeWidth=0)
         .encode(
-            x=alt.X("left:Q", title="decodes that fit the limit per token", scale=log_scale(*_ends(_X), 2), axis=alt.Axis(labelSeparation=6)),
+            x=alt.X("left:Q", title=ACROSS, scale=across, axis=alt.Axis(labelSeparation=6)),
             x2="right:Q",
-            y=alt.Y("low:Q", title="a prompt, in decodes", scale=log_scale(*_ends(_Y), 2), axis=alt.Axis(minExtent=46, tickCount=8)),
+            y=alt.Y("low:Q", title=UP, scale=up, axis=alt.Axis(minExtent=46, tickCount=8)),
             y2="high:Q",
-            color=alt.Color("curve:N", legend=None, scale=alt.Scale(domain=names, range=colours_of(names))),
-            opacity=alt.Opacity("lead:Q", legend=None, scale=alt.Scale(domain=[1, 1.5], range=[0.25, 0.85], clamp=True)),
+            color=alt.Color("curve:N", legend=None, scale=hues),
+            opacity=alt.Opacity("lead:Q", legend=None, scale=strong),
             tooltip=[
                 alt.Tooltip("curve:N", title="serves most"),
                 alt.Tooltip("lead:Q", title="times the second", format=".2f"),
                 alt.Tooltip("value:Q", title="of the bound", format=".0%"),
             ],
         )
-    )  # fmt: skip
+    )
 
 
 def _ends(powers: tuple[int, int]) -> tuple[int, int]:
@@ -171,7 +182,7 @@ def _told() -> list[Any]:
     lines = []
     for row, (name, colour) in enumerate(zip(TIMES, colours_of(TIMES), strict=True)):
         text = f"'{name}: ' + format(bound / {name}, '.0%') + ' of the bound'"
-        height = alt.value(-48 + 18 * row)
+        height = alt.value(18 * row - 68)
         base = _one(text=text).encode(y=height)
         square = base.mark_square(size=120, color=colour, opacity=1).encode(x=alt.value(8))
         lines += [square, base.mark_text(align="left", fontSize=13).encode(x=alt.value(20), text="text:N")]
@@ -186,7 +197,7 @@ def _link(decode: float, token: float) -> Any:
         f" + '&tpot=' + format((x + w) * {1e3 * decode:.6g}, '.1f')"
     )
     return (
-        _one(href=href, text="'the ring in the planner ▸'")
-        .mark_text(align="right", fontSize=13, cursor="pointer")
-        .encode(x=alt.value("width"), y=alt.value(-12), text="text:N", href="href:N", tooltip="text:N")
+        _one(href=href, text="'▸ open the ring in the planner'")
+        .mark_text(align="left", fontSize=13, cursor="pointer")
+        .encode(x=alt.value(3), y=alt.value(-13), text="text:N", href="href:N", tooltip="text:N")
     )
