@@ -8,7 +8,9 @@
   const share = window.inferenceMathShare;
   const source = (figure) => JSON.parse(figure.querySelector("script").textContent);
   const name = (figure) => figure.closest("figure")?.id || "figure";
-  const controls = (figure) => source(figure).params.filter((p) => p.bind);
+  // A place that readers click or drag has a control for each of its fields.
+  const fields = ({ name, value, bind, select }) => select.fields.map((field) => ({ name: `${name}_${field}`, value: value[0][field], bind: bind[field] }));
+  const controls = (figure) => source(figure).params.filter((p) => p.bind).flatMap((p) => (p.select ? fields(p) : p));
   const state = (figure) => Object.fromEntries(controls(figure).map((p) => [p.name, figure.view.signal(p.name)]));
 
   // Controls go to the values of `wanted`, and to their first values where it names none.

@@ -195,6 +195,14 @@ def split_gains() -> pd.DataFrame:
     return table
 
 
+def split_costs() -> pd.DataFrame:
+    """Return what a request of each pair of `split_gains` costs on the rival's layout, and the limit that both keep."""
+    frame = splits.points()
+    both = splits.pairs(frame)
+    table = splits.costs(both, frame)
+    return table.assign(row=both.index + FIRST)[["row", *table.columns]]
+
+
 def _flags(values: pd.Series[bool]) -> Any:
     return values.map({True: "true", False: "false"})
 
@@ -203,6 +211,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "served": served_points, "served_elsewhere": elsewhere, "queue_runs": queue_runs, "queue_times": queue_times,
     "silybench": silybench, "mlenergy": mlenergy, "loops": loops, "profiled": profiled, "repeats": repeats,
     "fronts": fronts, "stands": stands, "split_gains": split_gains,
+    "split_costs": split_costs,
 }  # fmt: skip
 
 

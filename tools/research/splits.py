@@ -37,6 +37,7 @@ __all__ = [
     "SAME",
     "chances",
     "compared",
+    "costs",
     "factors",
     "gain_planned",
     "pairs",
@@ -126,6 +127,29 @@ def gain_planned(split: pd.Series, rival: pd.Series) -> float:
     target = replace(target_of(case.asked), mixes=rival["engine"] == "trtllm")
     best = max(alone(target, under(case), name).rate for name in ("aggregated", "chunked"))
     return full / (best * case.work.n_out / unit.gpus) if best > 0 else float("nan")
+
+
+def costs(both: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return what a request costs on the rival's layout, for each of `pairs`, in seconds.
+
+    Columns: t_w, delta_h, prompt (P, net of the weight read), limit (of a step, so that users of the split have their
+    measured speed) and steps (of an answer, fewer than its tokens where some are drafted).
+    """
+    told = []
+    for _, split in both.iterrows():
+        unit, work = _unit(frame.loc[split["rival"]]), _work(split)
+        case = Case(unit, work, SLA(NO_LIMIT, split["tpot_s"]))
+        one, target = under(case), target_of(case.asked)
+        told.append(
+            {
+                "t_w": one.t_w,
+                "delta_h": one.cache_read + one.own,
+                "prompt": one.ttft_1,
+                "limit": target.step,
+                "steps": target.steps,
+            }
+        )
+    return pd.DataFrame(told, index=both.index)
 
 
 def factors(split: pd.Series, rival: pd.Series, own: dict[str, float], other: dict[str, float]) -> dict[str, float]:

@@ -92,7 +92,7 @@ class Live:
         spec["config"] = dict(EVERYWHERE)
         told: dict[str, Any] = {"question": self.question} if self.question else {}
         as_whole("shown", self.shown, 0, IN_VIEW)
-        controls = [param["name"] for param in spec.get("params", ()) if "bind" in param]
+        controls = [name for param in spec.get("params", ()) if "bind" in param for name in _controls(param)]
         if len(controls) > self.shown:
             told["shown"] = self.shown
         if self.presets:
@@ -107,6 +107,12 @@ class Live:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": on_page(self.spec()), "text/plain": f"Live figure: {self.alt_text}"}
+
+
+def _controls(param: Mapping[str, Any]) -> list[str]:
+    """Return the names of a bound parameter's controls: of a place that readers click, one for each of its fields."""
+    fields = param.get("select", {}).get("fields", ())
+    return [f"{param['name']}_{field}" for field in fields] or [param["name"]]
 
 
 def on_page(spec: Mapping[str, Any]) -> str:
