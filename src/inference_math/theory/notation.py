@@ -157,7 +157,7 @@ again = _define(
 brought = _define(
     "brought", r"N_{\mathrm{new}}", "token", ANY_POSITIVE, "tokens that a turn brings, its answer included"
 )
-kept = _define("kept", r"\theta", "s", AT_LEAST_ZERO, "time for which a store keeps what nobody uses")
+kept = _define("kept", r"t_{\mathrm{kept}}", "s", AT_LEAST_ZERO, "time for which a store keeps what nobody uses")
 think = _define("think", r"t_{\mathrm{think}}", "s", ANY_POSITIVE, "mean time from an answer to its user's next prompt")
 served = _define(
     "served",

@@ -47,7 +47,6 @@ _LETTERS = {
     "alpha": "α",
     "rho": "ρ",
     "varphi": "φ",
-    "theta": "θ",
     "eta": "η",
     "pi": "π",
     "ell": "ℓ",

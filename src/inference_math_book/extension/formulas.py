@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -26,10 +29,18 @@ def badge(
     return [nodes.inline(rawtext, text, classes=["badge", f"badge-{nodes.make_id(text)}"])], []
 
 
-class FormulaDirective(MathDirective):
-    """Directive: a numbered equation printed from the package, ``{formula} crossover``.
+@cache
+def derived(book: Path) -> frozenset[str]:
+    """Return the names of the formulas that chapters derive."""
+    texts = (path.read_text(encoding="utf-8") for path in book.glob("[0-9][0-9]-*.md"))
+    return frozenset(name for text in texts for name in re.findall(r"theory\.(\w+)\.derived\(", text))
 
-    Its label is the formula's name, so ``{eq}`crossover` `` refers to it. Below stand the claim and the call.
+
+class FormulaDirective(MathDirective):
+    """Directive: an equation printed from the package, ``{formula} crossover``. Below stand the claim and the call.
+
+    It is numbered where it is derived, in a chapter or here. Its label is the formula's name, so ``{eq}`crossover` ``
+    refers to it.
     """
 
     option_spec: ClassVar[dict[str, Any]] = {}
@@ -45,7 +56,8 @@ class FormulaDirective(MathDirective):
         lines = formula.latex.split(r",\quad ")  # parts with a symbol of their own stand below it
         rows = r"\begin{array}{l} " + r" \\ ".join(lines) + r" \end{array}"
         self.arguments = [rows if len(lines) > 1 else formula.latex]
-        self.options["label"] = name
+        if re.match(r"book/\d\d-", self.env.docname) or name not in derived(Path(self.env.srcdir, "book")):
+            self.options["label"] = name
         note = nodes.paragraph(classes=["formula-note"])
         own = formula.source == BOOK
         note += nodes.Text(f"{'This book, on claim' if own else 'Claim'} {formula.claim}. In the package: ")
