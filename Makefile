@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-long test-research test-floors test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-long test-research test-floors test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks plays sync data bench serve linkcheck lock score wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -143,6 +143,9 @@ nbval: .venv/.ready  ## run the notebooks alone, and compare their outputs
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
+
+plays: .venv/.ready  ## play what pages of the handbook show of long plays: data/plays.csv (minutes)
+	@OMP_NUM_THREADS=1 $(PY) tools/long_plays.py
 
 score: .venv/.ready  ## score the points set aside, once for a release: data/served_error.csv, accuracy.csv, predicted/
 	@$(PY) tools/research/score_served.py

@@ -84,7 +84,7 @@
   };
 
   const told = (asked, given, name, row) => {
-    const { option, value, plain } = data.engines[given.engine].kv_fp8;
+    const { option, value, plain } = data.engines[given.engine].cli.kv_fp8;
     const cache = { fp8: value, bf16: plain }[toldKv(given)];
     const settings = { ...math.settings(math.of_architecture(asked, name), name, row), ...(cache ? { [option]: cache } : {}) };
     return Object.entries(settings).map(([option, value]) => `${option} ${value}`.trim()).join(", ");

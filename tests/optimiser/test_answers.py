@@ -18,7 +18,6 @@ from inference_math.optimiser.draws import interval, median
 from inference_math.optimiser.load import loaded, settings_row, strain
 from inference_math.optimiser.starts import settings
 from inference_math.unit.asked import computed_tokens, max_kv_seqs, target_of
-from inference_math.workload.requests import Work
 from inference_math_planner import plan
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -80,7 +79,7 @@ def holding(tokens):
 def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
-    work = Work(n_in=500.0, n_out=1000.0, alpha=0.0, cv=1.0, longest=0.0, pairing=1.0)
+    work = Workload(500, 1000, lengths="", cv=1.0)
     many = max_kv_seqs(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows

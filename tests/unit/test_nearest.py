@@ -38,7 +38,8 @@ def test_generations_of_engines(engine, version, name):
 
 
 def test_an_engine_that_takes_another_s_coefficients_has_habits_of_its_own(monkeypatch):
-    mine = structs.replace(engine("vllm"), like="vllm", older={}, ahead=False)
+    slow = structs.replace(engine("vllm").scheduler, ahead=False)
+    mine = structs.replace(engine("vllm"), like="vllm", older={}, scheduler=slow)
     monkeypatch.setattr(nearest, "engine_record", lambda name: mine if name == "mine" else engine(name))
     assert [engine_generation(name, "0.12") for name in ("vllm", "mine")] == ["vllm-2025", "vllm-2025"]
     assert [plans_ahead("vllm", version) for version in ("0.12", "0.13", "")] == [False, True, True]

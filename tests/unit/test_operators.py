@@ -52,7 +52,7 @@ def test_nothing_beats_the_datasheet_and_reads_come_near_it(tp, precision, engin
     long = reads[reads.context.between(2048, 16384)]
     assert len(long) == 4
     assert long.share.between(0.6, 1.0).all()
-    expected = theory.delta_h(n_in=reads.context, kv_token=LLAMA.kv_token(precision), hbm_bw=tp * GPU.hbm_bw)
+    expected = theory.cache_read(n_in=reads.context, kv_token=LLAMA.kv_token(precision), hbm_bw=tp * GPU.hbm_bw)
     np.testing.assert_allclose(reads.cache_read * reads.share, expected)
     assert (reads.low <= reads.high).all()
     assert (reads.high[reads.points == 2] == reads.share[reads.points == 2]).all()

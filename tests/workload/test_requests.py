@@ -62,7 +62,6 @@ def test_a_trace_is_played_as_recorded_and_drawn_with_replacement(rng):
 def test_the_means_of_a_trace_know_its_longest_request():
     work = Workload.from_trace(Trace([10, 500, 30], [5, 2, 90]))
     assert work.longest == 502
-    assert work.plain.longest == 502
 
 
 def test_a_trace_stays_what_it_was():

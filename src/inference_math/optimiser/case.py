@@ -100,7 +100,7 @@ class Case:
         """The case as `optimiser.answers` takes it."""
         return Asked(
             unit=self.unit.numbers, pools=self._pools, moves={},
-            work=self.work.plain, engine=engine(self.unit.engine), units=self.units,
+            work=self.work, engine=engine(self.unit.engine), units=self.units,
             ttft=self.sla.ttft, tpot=self.sla.tpot, quantile=self.sla.quantile or 0.0,
             front=self.fronted.seconds, front_sd=self.fronted.sd, handover=handover().seconds,
             read_bw=self.read_bw, pool_bw=self.pool_bw, price=self.price or 0.0,

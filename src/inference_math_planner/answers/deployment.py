@@ -353,7 +353,7 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
 def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
     told: dict[str, object] = settings(own, name, row)
-    cache, kv = engine(case.unit.engine).kv_fp8, told_kv(case.unit.kv, case.unit.usual_kv)
+    cache, kv = engine(case.unit.engine).cli.kv_fp8, told_kv(case.unit.kv, case.unit.usual_kv)
     value = {"fp8": cache["value"], "bf16": cache["plain"], "": ""}[kv]
     return told | ({cache["option"]: value} if value else {})
 

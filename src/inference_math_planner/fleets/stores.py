@@ -199,7 +199,7 @@ def size_store(
     case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
     cost, each = Steps(unit.near(case.work)), kv_sent(unit.numbers, whole.prompt) / whole.prompt
     asked = LadderNumbers(
-        turns=turns.numbers,
+        turns=turns,
         users=as_number("users", users, ANY_POSITIVE),
         units=count,
         gpus=unit.gpus,

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from inference_math import theory
 from inference_math_book.figures import first_token as plots
-from inference_math_planner import laws
 
 COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}
 
@@ -22,7 +22,7 @@ def test_a_benchmark_nears_the_closed_loop_and_dots_lie_on_the_line():
     assert table.law.is_monotonic_decreasing
     assert np.allclose(table.law, table.simulated, rtol=0.12)
     assert table.law.iloc[-1] == pytest.approx(table.steady.iloc[0], rel=0.15)
-    assert table.law.iloc[0] == pytest.approx(laws.ttft_burst(B=16, together=4, **COSTS))
+    assert table.law.iloc[0] == pytest.approx(theory.ttft_burst(B=16, together=4, **COSTS))
 
 
 def test_errors_are_drawn_over_users_for_both_predictions():

@@ -413,7 +413,8 @@ def test_pools_have_the_groups_the_links_and_a_step_of_their_own_layouts():
     """Sixteen prefill GPUs in groups of two beside eight: a group has an eighth of a link twice as wide."""
     unit = Unit.of("deepseek-v3", "gb300", 8)
     first = unit.resized(tp=2, dp=8, ep=16)
-    system = bench.bench_pools(Made({"budget": 8192.0}), unit.numbers, first.numbers, 1000.0, [3, 2], 80e9)
-    assert (system["prefill_units"], system["decode_units"], system["groups"]) == (3, 2, 8)
-    assert system["budget"] == 8192
-    assert system["transfer"] == pytest.approx(8 * unit.model.kv_token("bf16") / 160e9)
+    whole = system_of(simulate.Chunked(8192), None)
+    system = bench.bench_pools(whole, unit.numbers, first.numbers, 1000.0, [3, 2], 80e9)
+    assert (system.prefill_units, system.decode_units, system.groups) == (3, 2, 8)
+    assert system.budget == 8192
+    assert system.transfer == pytest.approx(8 * unit.model.kv_token("bf16") / 160e9)

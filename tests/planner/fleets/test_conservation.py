@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from grids import each
 from made import Made
-from msgspec.structs import asdict
 from scipy import stats
 from setups import SETUPS, name_of
 
@@ -152,14 +151,15 @@ def scheduler(system):
         return simulate.Disaggregated(**pools, **common)
     if system.budget == np.inf:  # of an engine that plans no step ahead
         return simulate.Aggregated(**common)
-    return simulate.Chunked(system.budget, **common, habits=simulate.Habits(**asdict(system.admission)))
+    return simulate.Chunked(system.budget, **common, habits=system.admission)
 
 
 def tried(case, row):
     """Return a row as a fleet tries it, with its own places: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
-    rows = queues.trials(case.asked, row["architecture"], row)
+    plain = settings_row(row["batch"], row["chunk"], row["prefill_units"], row["decode_units"])
+    rows = queues.trials(case.asked, row["architecture"], plain)
     own = next(one for one in rows if one.prefill_units == row.prefill_units)
     return queues.seated(own, row["batch"])
 

@@ -1,13 +1,13 @@
 """Users in a closed loop with stores: against the simulated engine, the collapse, limits and errors."""
 
 from collections import deque
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 import pytest
 from grids import rest_long
 from hypothesis import given, settings, strategies as st
+from msgspec.structs import replace
 from refusals import refused
 
 from inference_math import Unit, Workload, simulate, theory
@@ -46,7 +46,7 @@ def agree(turns, users, tokens, cost=COST, load=0.0, habit=PLAIN, requests=500, 
 
 
 def needed(turns, users, cost, share, hbm, groups=1):
-    return store_for(turns.numbers, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
+    return store_for(turns, users, timed(cost), share, hbm, session_habits(Habit(groups=groups), cost))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from grids import rest_long
 from hypothesis import given, settings, strategies as st
 from refusals import refused
 
-from inference_math import Workload, simulate
-from inference_math_planner import laws
+from inference_math import Workload, simulate, theory
 from inference_math_planner.laws.closed import pools_in_loop
 
 costs = st.fixed_dictionaries(
@@ -56,8 +55,8 @@ def test_endless_users_fill_the_slower_pool(cost, n_p, n_d):
 def test_littles_law_holds_in_both_pools(cost, n_p, n_d, users):
     seen = pools_in_loop(users, n_p, n_d, **cost)
     stay = seen.ttft + (cost["n_out"] - 1) * seen.tpot
-    assert laws.littles_law(rate=seen.rate, latency=stay) == pytest.approx(users)
-    assert laws.littles_law(rate=seen.rate, latency=stay - seen.ttft) == pytest.approx(seen.decoding)
+    assert theory.littles_law(rate=seen.rate, latency=stay) == pytest.approx(users)
+    assert theory.littles_law(rate=seen.rate, latency=stay - seen.ttft) == pytest.approx(seen.decoding)
 
 
 def mean_value_analysis(users, n_p, n_d, prefill, n_out, t_w, delta_h):

@@ -5,7 +5,6 @@ from refusals import refused
 
 from inference_math import simulate, theory
 from inference_math.workload import Trace
-from inference_math_planner import laws
 from inference_math_planner.laws import latency
 from inference_math_planner.laws.laws import Law
 
@@ -97,7 +96,7 @@ def test_mean_and_scatter_of_the_compound_law_are_the_closed_ones(B, n_out, mean
     law = {"B": B, "n_out": n_out, "delta_h": read}
     expected = theory.expected_tpot_full(**law, tpot_1=0.02, delta_p=mean / n_out, T=1, z=0)
     assert gaps.mean == pytest.approx(expected, rel=1e-3)
-    scatter = laws.gap_deviation(**law, ttft_1=mean, cv_in=prompts.cv)
+    scatter = theory.gap_deviation(**law, ttft_1=mean, cv_in=prompts.cv)
     assert gaps.deviation == pytest.approx(scatter, rel=2e-3, abs=1e-4 * gaps.mean)
     first = latency.ttft_law(B, n_out, prompts, read, 0.02)
     own = theory.expected_ttft_full(**law, ttft_1=mean, t_w=0.02)
@@ -111,7 +110,7 @@ def test_the_scatter_is_that_of_drawn_gaps():
     prompts = Law.lognormal(mean, 1.2)
     prefilling = rng.random((draws, others)) < 1 / n_out
     gaps = (np.where(prefilling, rng.choice(prompts.values, (draws, others)), read)).sum(axis=1)
-    scatter = laws.gap_deviation(B=others + 1, n_out=n_out, ttft_1=mean, delta_h=read, cv_in=prompts.cv)
+    scatter = theory.gap_deviation(B=others + 1, n_out=n_out, ttft_1=mean, delta_h=read, cv_in=prompts.cv)
     assert np.std(gaps) == pytest.approx(scatter, rel=0.02)
     law = latency.gap_law(others + 1, n_out, 1e-9, prompts, read)
     for q in (0.5, 0.9, 0.99):

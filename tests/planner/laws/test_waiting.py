@@ -11,9 +11,8 @@ from grids import rest_long
 from hypothesis import assume, given, settings, strategies as st
 from refusals import refused
 
-from inference_math import simulate
+from inference_math import simulate, theory
 from inference_math.workload import Trace
-from inference_math_planner import laws
 from inference_math_planner.laws import waiting
 from inference_math_planner.laws.laws import Law
 
@@ -36,7 +35,7 @@ def test_erlang_c_and_the_mean_wait_are_those_of_the_chain(load, units):
     p_wait = waiting.erlang_c(load, units)
     assert p_wait == pytest.approx(waiting_share, rel=1e-9)
     # By Little's law the queue is arrivals times mean wait; a prefill takes 1 s.
-    mean = laws.pool_wait(p_wait=p_wait, load=load, ttft_1=1.0, prefill_units=units, cv_in=1, cv_arrivals=1)
+    mean = theory.pool_wait(p_wait=p_wait, load=load, ttft_alone=1.0, prefill_units=units, cv_in=1, cv_arrivals=1)
     assert units * load * mean == pytest.approx(queue, rel=1e-6)
 
 
@@ -71,7 +70,7 @@ def test_one_unit_with_equal_prompts_waits_as_erlang_summed(load):
 @given(load=st.floats(0.05, 0.99), mean=st.floats(0.01, 3), cv=st.floats(0, 2))
 def test_one_unit_after_random_arrivals_waits_as_pollaczek_and_khinchine_say(load, mean, cv):
     prompts = Law.lognormal(mean, cv)
-    wait = laws.prefill_wait(load=load, ttft_1=mean, cv_in=prompts.cv)
+    wait = theory.prefill_wait(load=load, ttft_alone=mean, cv_in=prompts.cv)
     assert waiting.wait_law(load, prompts).mean == pytest.approx(wait, rel=5e-3)
 
 
@@ -146,7 +145,8 @@ def test_the_closed_mean_is_near_the_simulator_s_for_arrivals_at_random(units, c
     mean = float(PER_TOKEN * np.mean(prompts.n_in))
     scatter = Law.of(PER_TOKEN * prompts.n_in).cv
     p_wait = waiting.erlang_c(0.85, units)
-    wait = laws.pool_wait(p_wait=p_wait, load=0.85, ttft_1=mean, prefill_units=units, cv_in=scatter, cv_arrivals=1)
+    numbers = {"ttft_alone": mean, "prefill_units": units, "cv_in": scatter, "cv_arrivals": 1}
+    wait = theory.pool_wait(p_wait=p_wait, load=0.85, **numbers)
     assert wait == pytest.approx(simulated(prompts, 0.85, units, 1).mean() - mean, rel=off + 0.04)
 
 
@@ -155,7 +155,7 @@ def test_queues_of_one_and_six_prefill_units():
     prompt = Law.equal(0.1508)
     assert waiting.ttft_law(0.95, prompt, 6).mean == pytest.approx(0.372, abs=0.003)
     assert waiting.ttft_law(0.77, prompt, 6).mean == pytest.approx(0.178, abs=0.001)
-    alone = waiting.ttft_law(laws.prefill_utilisation(sla_ttft=0.4, ttft_1=0.1508, cv_in=0), prompt)
+    alone = waiting.ttft_law(theory.prefill_utilisation(sla_ttft=0.4, ttft_alone=0.1508, cv_in=0), prompt)
     assert alone.mean == pytest.approx(0.4, abs=0.001)
     assert alone.quantile(0.9) == pytest.approx(0.785, abs=0.005)
     assert alone.quantile(0.99) == pytest.approx(1.466, abs=0.01)
@@ -179,7 +179,7 @@ def test_the_busiest_load_meets_the_limit_and_more_does_not(limit, units, q):
 def test_one_unit_may_be_as_busy_as_the_closed_form_says():
     for cv in (0, 0.5, 1):
         prompts = Law.lognormal(0.15, cv)
-        closed = laws.prefill_utilisation(sla_ttft=0.4, ttft_1=0.15, cv_in=prompts.cv)
+        closed = theory.prefill_utilisation(sla_ttft=0.4, ttft_alone=0.15, cv_in=prompts.cv)
         assert waiting.busiest(0.4, prompts) == pytest.approx(closed, abs=1e-3)
 
 
