@@ -220,26 +220,40 @@ def test_modelopt_s_second_file_is_read(tmp_path: Path) -> None:
     assert Model.from_config(path).stored == "fp8"
 
 
+def tensors(**weights: Any) -> dict[str, Any]:
+    """Return what compressed-tensors says of weights in FP8."""
+    of = {"num_bits": 8, "type": "float", **weights}
+    return {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": of}}}
+
+
+FP8 = {"quant_method": "fp8", "weight_block_size": None}
+ALGO = {"quant_algo": "FP8"}
+
+
 @pytest.mark.parametrize(
-    ("said", "stored"),
+    ("said", "read"),
     [
-        ({"quant_method": "awq", "bits": 4}, "int4"),
-        ({"quant_method": "gptq", "bits": 4}, "int4"),
-        ({"quant_method": "fp8"}, "fp8"),
-        ({"quant_method": "mxfp4"}, "mxfp4"),
-        ({"quant_method": "gptq", "bits": 3}, None),
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, None),
-        ({"quant_method": "compressed-tensors", "config_groups": {}}, None),
-        ("fp8", None),
+        (None, {"blocks": False}), ({"quant_method": "awq", "bits": 4}, {"stored": "int4"}),
+        ({"quant_method": "gptq", "bits": 4}, {"stored": "int4"}), ({"quant_method": "gptq", "bits": 3}, None),
+        ({"quant_method": "fp8"}, {"stored": "fp8"}), ({"quant_method": "mxfp4"}, {"stored": "mxfp4"}), ("fp8", None),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, None), (tensors() | {"config_groups": {}}, None),
+        (FP8, {"blocks": False}), (FP8 | {"weight_block_size": [128, 128]}, {"blocks": True}),
+        (tensors(strategy="channel"), {"blocks": False}), (tensors(strategy="block"), {"blocks": True}),
+        (ALGO, {"stored_kv": "bf16", "blocks": False}), (ALGO | {"kv_cache_scheme": None}, {"stored_kv": "bf16"}),
+        (ALGO | {"kv_cache_scheme": {"num_bits": 8, "type": "float"}}, {"stored_kv": "fp8"}),
+        (ALGO | {"kv_cache_scheme": {"num_bits": 8, "type": "int"}}, None),
+        (ALGO | {"kv_cache_quant_algo": "FP8"}, {"stored_kv": "fp8"}), (ALGO | {"kv_cache_quant_algo": "NVFP4"}, None),
     ],
-)
-def test_a_quantisation_is_read_or_refused(said: Any, stored: str | None) -> None:
-    config = {**CONFIGS["MiMo-7B-Base"], "quantization_config": said}
-    if stored:
-        assert Model.from_config(config).stored == stored
+)  # fmt: skip
+def test_a_quantisation_is_read_or_refused(said: Any, read: dict[str, object] | None) -> None:
+    """Of weights, of the cache, and whether FP8 has scales for blocks."""
+    config = {**CONFIGS["MiMo-7B-Base"], **({} if said is None else {"quantization_config": said})}
+    if read is None:
+        with pytest.raises(ValueError, match=r"quantization_config|the KV cache's quantisation must be FP8 or none"):
+            Model.from_config(config)
         return
-    with pytest.raises(ValueError, match="quantization_config"):
-        Model.from_config(config)
+    found = Model.from_config(config)
+    assert {name: getattr(found, name) for name in read} == read
 
 
 @pytest.mark.parametrize("field", ["torch_dtype", "dtype"])
@@ -248,26 +262,6 @@ def test_a_type_of_weights_is_known_or_refused(field: str) -> None:
         Model.from_config({**CONFIGS["MiMo-7B-Base"], field: known})
     with pytest.raises(ValueError, match=f"{field} must be one of auto, bfloat16, .*, not 'float7'"):
         Model.from_config({**CONFIGS["MiMo-7B-Base"], field: "float7"})
-
-
-FLOAT = {"num_bits": 8, "type": "float"}
-
-
-@pytest.mark.parametrize(
-    ("said", "cache"),
-    [
-        ({}, "bf16"), ({"kv_cache_scheme": None}, "bf16"), ({"kv_cache_scheme": FLOAT}, "fp8"),
-        ({"kv_cache_quant_algo": "FP8"}, "fp8"), ({"kv_cache_quant_algo": "NVFP4"}, None),
-        ({"kv_cache_scheme": {"num_bits": 8, "type": "int"}}, None),
-    ],
-)  # fmt: skip
-def test_the_cache_that_a_checkpoint_asks_for_is_read_or_refused(said: Any, cache: str | None) -> None:
-    config = {**CONFIGS["MiMo-7B-Base"], "quantization_config": {"quant_algo": "FP8"} | said}
-    if cache is None:
-        with pytest.raises(ValueError, match="the KV cache's quantisation must be FP8 or none"):
-            Model.from_config(config)
-        return
-    assert Model.from_config(config).stored_kv == cache
 
 
 def test_chunks_begin_anew() -> None:
@@ -338,28 +332,8 @@ def test_a_malformed_configuration_is_read_or_refused_in_words(name: str, data: 
     assert read.kv_bytes(1000, "bf16") >= 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "said", "blocks"),
-    [
-        ("MiMo-7B-Base", None, False),
-        ("MiMo-7B-Base", {"quant_method": "fp8", "weight_block_size": [128, 128]}, True),
-        ("MiMo-7B-Base", {"quant_method": "fp8", "weight_block_size": None}, False),
-        ("MiMo-7B-Base", {"quant_algo": "FP8"}, False),
-    ],
-)
-def test_whether_fp8_has_scales_for_blocks_is_read(kind, said, blocks):
-    config = CONFIGS[kind] | ({} if said is None else {"quantization_config": said})
-    assert Model.from_config(config, "m").blocks is blocks
-
-
 def test_families_that_publish_fp8_in_blocks_have_it():
     blocks = {name for name, one in MODELS.items() if one.blocks}
     assert blocks == {
         "deepseek-v3", "glm-5", "kimi-k2", "minimax-m2", "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3.5-397b-a17b",
     }  # fmt: skip
-    channels = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {
-        "num_bits": 8, "type": "float", "strategy": "channel"}}}}  # fmt: skip
-    config = dict(CONFIGS["MiMo-7B-Base"], quantization_config=channels)
-    assert not Model.from_config(config, "m").blocks
-    channels["config_groups"]["g"]["weights"]["strategy"] = "block"
-    assert Model.from_config(config, "m").blocks

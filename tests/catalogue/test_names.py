@@ -69,6 +69,13 @@ def test_a_name_nearly_right_is_answered_with_the_right_one(said: str, first: st
         model(said)
 
 
+def test_what_is_like_nothing_gets_no_proposal() -> None:
+    with pytest.raises(ValueError, match=r"not 'zzz'$"):
+        model("zzz")
+    with pytest.raises(TypeError, match="model must be a name, not 3"):
+        model(3)  # type: ignore[arg-type]
+
+
 @given(st.text("ab-3.", max_size=9), st.text("ab-3.", max_size=9))
 def test_likeness_is_a_share_and_one_for_the_same(one: str, other: str) -> None:
     assert 0 <= likeness(one, other) <= 1

@@ -1,7 +1,5 @@
 """Records of a test: those fields alone that it needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +14,7 @@ class Made(dict[str, Any]):
 
     __setattr__ = dict.__setitem__
 
-    def __or__(self, other: Any) -> Made:
+    def __or__(self, other: Any) -> "Made":
         return Made({**self, **other})
 
 

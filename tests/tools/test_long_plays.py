@@ -1,7 +1,5 @@
 """The plays that pages read are what their functions give today."""
 
-from __future__ import annotations
-
 import long_plays
 import pytest
 

@@ -1,7 +1,5 @@
 """The sheet of one page has one page, names formulas and claims that exist, and says what the package computes now."""
 
-from __future__ import annotations
-
 import json
 import re
 

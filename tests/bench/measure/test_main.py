@@ -74,6 +74,13 @@ def test_a_toy_from_start_to_end_and_on(tmp_path, capsys):
 
 
 @needs_torch
+def test_less_time_than_building_takes_measures_nothing_and_says_so(tmp_path, capsys):
+    assert main([*TOY, "--minutes", "0.0001", "--out", str(tmp_path / "toy.csv")]) == 0
+    assert "toy.csv: 0 rows, 0 of " in capsys.readouterr().err
+    assert Record(tmp_path / "toy.csv", Setup.of(tmp_path / "toy.csv")).done == set()
+
+
+@needs_torch
 def test_a_decoder_that_is_wrong_is_not_timed(tmp_path, capsys, monkeypatch):
     from inference_math_bench.measure import reference
 

@@ -1,7 +1,5 @@
 """Command lines: every option that a plan decides stands in them, as the engine calls it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

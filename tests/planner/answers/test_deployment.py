@@ -1,7 +1,5 @@
 """Plans: the numbers are the formulas', limits are kept, infeasible SLAs say what is missing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a plan has to say: which sentences, and with which numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import nan
 

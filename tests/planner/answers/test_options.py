@@ -4,8 +4,6 @@ The table is what the engines' own parsers list, vLLM 0.32.0 and SGLang 0.5.23, 
 4c05a748 declares; `tools/research/engine_options.py` writes it.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

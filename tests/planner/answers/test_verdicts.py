@@ -1,7 +1,5 @@
 """How often verdicts were right, counted by hand."""
 
-from __future__ import annotations
-
 from math import nan
 from types import SimpleNamespace
 

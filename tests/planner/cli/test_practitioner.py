@@ -3,8 +3,6 @@
 Each command runs once for all tests of this module.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

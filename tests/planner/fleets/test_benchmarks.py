@@ -72,15 +72,21 @@ class Same:
         return Requests(*drawn, np.zeros(count, dtype=int))
 
 
+def simulated(asked, scheduler, unit=UNIT, front=None):
+    """Return the simulator's run of a benchmark, with every gap."""
+    return simulate.benchmark(
+        Same(asked.n_in, asked.n_out, asked.range_ratio, asked.seed), simulate.Steps(unit), scheduler=scheduler,
+        concurrency=asked.concurrency, requests=asked.prompts, every_gap=True,
+        front=unit.front.seconds if front is None else front,
+    )  # fmt: skip
+
+
 def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     deep = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang")
     asked = Benchmark(1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048)
     told, drafting = foresee(deep, asked), foresee(replace(deep, drafts=2), asked)
     habits, most = simulate.Habits(alone=True, ahead=True), deep.places(Workload(1000, 100))
-    run = simulate.benchmark(
-        Same(1000, 100, 0.2), simulate.Steps(deep), concurrency=32, requests=64, front=deep.front.seconds,
-        scheduler=simulate.Chunked(8 * 2048, max_batch=most, habits=habits, ranks=8),
-    )  # fmt: skip
+    run = simulated(asked, simulate.Chunked(8 * 2048, max_batch=most, habits=habits, ranks=8), deep)
     assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
     assert "8 ranks step together" in str(told)
     assert "ranks" not in str(foresee(UNIT, Benchmark(1000, 20, prompts=4)))
@@ -113,11 +119,9 @@ def test_one_token_answers_have_no_time_between_tokens():
 
 
 def test_it_is_the_simulator_with_the_front():
-    told = foresee(UNIT, Benchmark(900, 150, prompts=120, concurrency=12, range_ratio=0.2, seed=5), front=0.03)
-    run = simulate.benchmark(
-        Same(900, 150, 0.2, 5), simulate.Steps(UNIT), concurrency=12, requests=120, front=0.03, every_gap=True,
-        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(900, 150)), habits=AHEAD),
-    )  # fmt: skip
+    asked = Benchmark(900, 150, prompts=120, concurrency=12, range_ratio=0.2, seed=5)
+    told, most = foresee(UNIT, asked, front=0.03), UNIT.places(Workload(900, 150))
+    run = simulated(asked, simulate.Chunked(8192, max_batch=most, habits=AHEAD), front=0.03)
     for row, name in (("TTFT", "ttft"), ("latency", "latency"), ("TPOT", "tpot"), ("ITL", "gap")):
         near = 1e-6 if row != "ITL" else 0.01  # gaps of steps in a row are noted by their mean
         for column in told.table:
@@ -310,10 +314,7 @@ def test_requests_beyond_what_the_engine_lets_in_wait():
     free, bound = (foresee(UNIT, Benchmark(500, 100, 64, 32, range_ratio=0.2, seqs=seqs)) for seqs in (None, 4))
     assert bound.table.loc["TPOT", "mean"] < 0.8 * free.table.loc["TPOT", "mean"]
     assert bound.table.loc["TTFT", "mean"] > 5 * free.table.loc["TTFT", "mean"]
-    run = simulate.benchmark(
-        Same(500, 100, 0.2), simulate.Steps(UNIT), concurrency=32, requests=64, front=UNIT.front.seconds,
-        scheduler=simulate.Chunked(8192, max_batch=4, habits=AHEAD),
-    )  # fmt: skip
+    run = simulated(Benchmark(500, 100, 64, 32, range_ratio=0.2), simulate.Chunked(8192, max_batch=4, habits=AHEAD))
     assert bound.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
 
 
@@ -389,17 +390,10 @@ def test_users_by_the_ten_thousand_are_played_without_their_steady_state():
 
 def test_pools_are_those_of_the_simulator():
     """Two units prefill, one decodes: each prompt's cache over the link of the unit that computed it."""
-    asked = {"prompts": 200, "concurrency": 24, "range_ratio": 0.3, "budget": 4096}
-    told = foresee(UNIT, Benchmark(2000, 120, pools=(2, 1), link="tcp", **asked))
-    sent = UNIT.model.kv_token("bf16") / link("tcp").of(UNIT.gpu)
-    run = simulate.benchmark(
-        Same(2000, 120, 0.3), simulate.Steps(UNIT), concurrency=24, requests=200,
-        front=UNIT.front.seconds + handover().seconds,
-        scheduler=simulate.Disaggregated(
-            prefill_units=2, decode_units=1, transfer=sent, max_batch=UNIT.places(Workload(2000, 120)), budget=4096,
-            ahead=True,
-        ),
-    )  # fmt: skip
+    asked = Benchmark(2000, 120, 200, 24, range_ratio=0.3, budget=4096, pools=(2, 1), link="tcp")
+    sent, most = UNIT.model.kv_token("bf16") / link("tcp").of(UNIT.gpu), UNIT.places(Workload(2000, 120))
+    pools = simulate.Disaggregated(2, 1, transfer=sent, max_batch=most, budget=4096, ahead=True)
+    told, run = foresee(UNIT, asked), simulated(asked, pools, front=UNIT.front.seconds + handover().seconds)
     for row, name in (("TTFT", "ttft"), ("TPOT", "tpot"), ("latency", "latency")):
         assert told.table.loc[row, "mean"] == pytest.approx(run.summary()[f"{name}_mean"], rel=1e-6), row
     assert told.rate == pytest.approx(run.request_rate)
