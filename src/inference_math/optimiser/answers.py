@@ -22,7 +22,7 @@ from inference_math.theory.plain import (
     chunk_size_full,
     chunked_gain_sla_serial,
     concurrent_prefills,
-    crossover_shared_link as crossover_shared_link,  # for `notes`
+    crossover_shared_link,
     delta_p,
     expected_tpot_full,
     expected_ttft_full,
@@ -44,7 +44,7 @@ from inference_math.unit.asked import (
     target_of,
 )
 from inference_math.unit.batch import MOST_TOGETHER, largest_batch
-from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
+from inference_math.unit.steps import costs, drafting, kv_loaded, kv_moved, kv_written, stored_tokens, unit_terms
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target, UnitNumbers
 
 
@@ -394,6 +394,18 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
 def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
     """Return the seconds of a prompt alone of which nothing is stored."""
     return under(all_computed(asked), found, factors).mixed(0.0, 1.0)
+
+
+def store_break_even(asked: Asked, whole: float) -> list[float]:
+    """Return how much faster a token is loaded than computed, and up to which stored share a prompt gains by it.
+
+    Computing all of a prompt takes `whole` seconds; what is new is written over the same links.
+    """
+    work, unit = asked.work, asked.unit
+    e = whole / kv_loaded(unit, work.n_in, asked.read_bw)
+    fresh = work.n_in - stored_tokens(work.n_in, work.alpha)
+    write = kv_written(unit, work) / (asked.read_bw / unit.layout.dp) / fresh
+    return [e, crossover_shared_link(e, whole / work.n_in, write)]
 
 
 def all_computed(asked: Asked) -> Asked:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from math import isfinite
 
+from inference_math.optimiser.answers import store_break_even
 from inference_math.optimiser.choice import middle_row
 from inference_math.optimiser.load import used_units
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
-from inference_math.theory.plain import crossover_shared_link
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
 from inference_math.unit.scope import KERNELS_BY, few_of, lacking, set_up_of, set_ups_of
-from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens
+from inference_math.unit.steps import kv_held, kv_tokens, kv_written, stored_tokens
 from inference_math.unit.types import Asked, ErrorRow, Part, Row, Stand, StepCosts, UnitNumbers
 
 __all__ = [
@@ -275,15 +275,11 @@ def slow_store(asked: Asked, each: StepCosts, whole: float) -> list[Part]:
     """
     if not each.load > 0 or each.mixed(0.0, 1.0) <= whole:
         return []
-    work, unit = asked.work, asked.unit
-    token, fresh = whole / work.n_in, work.n_in - stored_tokens(work.n_in, work.alpha)
-    e = whole / kv_loaded(unit, work.n_in, asked.read_bw)
-    write = kv_written(unit, work) / (asked.read_bw / unit.layout.dp) / fresh
-    share = crossover_shared_link(e, token, write)
+    e, share = store_break_even(asked, whole)
     less: list[Part] = [{"key": "stored.less", "share": share}] if share >= VISIBLE else []
     return [{
         "key": "stored.slow", "load": each.load, "whole": whole, "e": e, "less": less,
-        "has": asked.read_bw / unit.gpus / 1e9, "needed": needed_gb(asked, each, whole),
+        "has": asked.read_bw / asked.unit.gpus / 1e9, "needed": needed_gb(asked, each, whole),
     }]  # fmt: skip
 
 
