@@ -21,6 +21,35 @@ def test_every_room_imports_from_lower_floors_alone():
     assert sum(map(len, seen.values())) <= 60
 
 
+def test_no_room_outgrows_its_budget():
+    """Who needs more lines takes them from another room, or argues in the change that asks for them."""
+    sizes = house.sizes()
+    assert set(sizes) == set(house.BUDGETS)
+    assert {room: lines for room, lines in sizes.items() if lines > house.BUDGETS[room]} == {}
+
+
+def test_nor_do_scripts_tests_and_what_is_hard_to_read(root):
+    texts = {path: path.read_text(encoding="utf-8") for path in (root / "src").rglob("*.py")}
+    scripts = (root / "book" / "_static").glob("planner*.js")
+    assert sum(house.script_lines(path.read_text(encoding="utf-8")) for path in scripts) <= house.SCRIPTS
+    tests = [path for path in (root / "tests").rglob("*.py") if "research" not in path.parts]
+    assert sum(house.code_lines(path.read_text(encoding="utf-8")) for path in tests) <= house.TESTS
+    assert sum(len([*house.long_signatures(text)]) for text in texts.values()) <= house.LONG_SIGNATURES
+    computes = [text for path, text in texts.items() if {"inference_math", "inference_math_planner"} & {*path.parts}]
+    assert sum(len(re.findall(r"\bAny\b", text)) for text in computes) <= house.ANYS
+    assert sum(text.count("# fmt: skip") for text in texts.values()) <= house.UNFORMATTED
+
+
+def test_lines_of_code_are_those_without_remarks():
+    text = (
+        '"""A module."""\n\n# why\ndef f(a):\n    """Return\n\n    one."""\n    return [\n        a,  # this\n    ]\n'
+    )
+    assert house.code_lines(text) == 4
+    assert house.script_lines("// why\n\nlet a = 1;  // one\n") == 1
+    long = ", ".join("abcdefgh")
+    assert [*house.long_signatures(f"def f({long}): ...\nclass A:\n    def g(self, {long[:-3]}): ...\n")] == ["f"]
+
+
 def test_no_files_import_each_other_in_a_circle():
     try:
         tuple(graphlib.TopologicalSorter(GRAPH).static_order())
