@@ -33,6 +33,7 @@ CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to 
 OURS = "application/vnd.inference-math.ours+json"  # what a page needs to show another chapter's figure, small
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # what JupyterLab draws itself, without a network
 WIDTH = 600  # pixels of a live figure in JupyterLab
+_TAG = re.compile(r"<[^>]*>")
 _DIGITS = re.compile(r"(\d+\.\d{2})\d+")  # of a coordinate: finer ones differ between machines, and show nowhere
 
 
@@ -193,7 +194,8 @@ def _svg(figure: Figure, name: str, alt: str) -> str:
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Title": alt})
     text = out.getvalue()
-    return _DIGITS.sub(r"\1", text[text.index("<svg") :])
+    # Labels are between tags, and keep their digits.
+    return _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), text[text.index("<svg") :])
 
 
 def glue(**texts: str) -> None:
