@@ -19,8 +19,9 @@ from importlib.metadata import EntryPoint
 from threading import Lock
 from typing import Any
 
-from jupyter_client.provisioning import LocalProvisioner
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 # None of ours: which of those a page imports says when it must run again.
 LOADED = ("altair", "matplotlib.pyplot", "pandas", "scipy.optimize", "scipy.stats", "sympy", "vl_convert")
@@ -70,10 +71,10 @@ class _Fork:
 class Forked(LocalProvisioner):
     """Starts kernels as forks."""
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Fork a kernel; its first three words are python -m ipykernel_launcher."""
-        self.process = _Fork(cmd=cmd[3:], env=kwargs["env"], cwd=kwargs["cwd"])
-        self.pid, self.cwd = self.process.pid, kwargs["cwd"]
+        fork: Any = _Fork(cmd=cmd[3:], env=kwargs["env"], cwd=kwargs["cwd"])
+        self.process, self.pid, self.cwd = fork, fork.pid, kwargs["cwd"]
         return self.connection_info
 
 

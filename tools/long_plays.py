@@ -238,7 +238,7 @@ ASKED = {
 def eight_bit_caches(setup: str) -> dict[str, float]:
     """Plans with a cache in BF16 and in FP8, and the requests that fit."""
     unit, engine, asked = ASKED[setup]
-    row = {}
+    row: dict[str, Any] = {}
     for kv in ("bf16", "fp8"):
         one = Unit.of(*unit, kv, engine)
         found = plan(one, *asked)
@@ -259,9 +259,9 @@ def count_tests(lengths: str) -> dict[str, float]:
     }[lengths]  # fmt: skip
     table = evidence.load("lab_counts").frame
     rows = table[table.lengths == lengths]
-    design = {"users": Counts.users, "watched": (int(rows.windows.iloc[0]), Counts.window)}
+    design: dict[str, Any] = {"users": Counts.users, "watched": (int(rows.windows.iloc[0]), Counts.window)}
     steps, decodes = rows.steps.tolist(), rows.decodes.tolist()
-    beside = {"beside": True, **design}
+    beside = {"beside": True} | design
     return {
         "steps": sum(steps),
         "p, all slots": analysis.count_test(steps, answers, **design).p,
@@ -288,13 +288,13 @@ def own_fit() -> dict[str, float]:
 
 def _parts() -> dict[str, float]:
     of = case.UNIT.costs(case.WORK)
-    return {"t_w": of.t_w, "ttft_1": of.ttft_1, "delta_h": of.delta_h}
+    return {name: float(getattr(of, name)) for name in ("t_w", "ttft_1", "delta_h")}
 
 
 @play(*over(ranks=(1, 4, 8, 16), every=(1, 2, 4, 8, 16, 32)))
 def cadence_ranks(ranks: int, every: int) -> dict[str, float]:
     """Mean gap and mean TTFT of ranks that step together at 35 % of what they serve at most."""
-    parts, answer = _parts(), case.WORK.n_out
+    parts, answer = _parts(), served.CASE.n_out
     each = 0.35 / (parts["ttft_1"] + (answer - 1) * parts["delta_h"])
     run = cadence.opened(parts, each * ranks, answer, every, ranks)
     return {"gap simulated": run.gaps.mean, "ttft simulated": float(run.requests.ttft.mean())}
@@ -311,7 +311,7 @@ def cadence_ranks(ranks: int, every: int) -> dict[str, float]:
 def cadence_family(ranks: int, schedule: str, set: int) -> dict[str, float]:
     """What cadences, chunks and pools do at the same load."""
     load = {1: 0.5, 8: 0.35}[ranks]
-    return cadence.scheduled(_parts(), *case.LENGTHS, ranks, load, schedule, set)
+    return cadence.scheduled(_parts(), served.CASE.n_in, served.CASE.n_out, ranks, load, schedule, set)
 
 
 # Promise a percentile
@@ -403,7 +403,7 @@ def caches_that_grow(room: str) -> dict[str, float]:
 def loading_engines(alpha: float, e: float, waits: int) -> dict[str, float]:
     """Requests per second of an engine that waits for what it loads, or does not."""
     price = costs.step_cost(case.KERNELS)
-    read = costs.measured(case.KERNELS, *case.LENGTHS).additive.cache_read
+    read = float(costs.measured(case.KERNELS, *case.LENGTHS).additive.cache_read)
     run = simulate.closed_loop(
         Workload(*case.LENGTHS, alpha=alpha, lengths="geometric"),
         simulate.StepCost(t_w=price.t_w, T=price.T, delta_h=read),
@@ -474,14 +474,14 @@ def fleets_of_code(mix: str, architecture: str) -> dict[str, float]:
 
 
 @play(long=True)
-def case_fleets() -> list[dict[str, str]]:
+def case_fleets() -> Any:
     """All fleets of the case, as the answer prints them."""
     tight = _planned("400 ms and 40 ms, the case")
     return fleets_table(planner.as_record(tight, planner.fleet(tight, RATE))).to_dict("records")
 
 
 @play(*over(pool=("one unit", "six units", "six units, bursts"), busy=(0.5, 0.7, 0.85)))
-def pool_waits(pool: str, busy: float) -> dict[str, float]:
+def pool_waits(pool: str, busy: float) -> dict[str, Any]:
     """First tokens of pools that compute prompts alone."""
     alone = served.CASE.prompt + served.CASE.t_1 - served.CASE.delta_h
     units, cv = 1 if pool == "one unit" else 6, 2 if pool.endswith("bursts") else 1
@@ -523,11 +523,11 @@ def crowds(tier: str, users: int, source: str) -> dict[str, float]:
 
 
 @play()
-def case_store() -> dict[str, float]:
+def case_store() -> dict[str, Any]:
     """What 500 agents on sixteen units find with host memory and SSDs, and what they need."""
     below = {"dram": 8e12, "local_ssd": 60e12}
     answer = size_store(SEVENTY, AGENTS, 500, below, units=16, sla=SLA(ttft=2.0, tpot=0.05))
-    row = {"alone": answer.alone, "half": answer.needed[0.5], "stands for": answer.stands_for}
+    row: dict[str, Any] = {"alone": answer.alone, "half": answer.needed[0.5], "stands for": answer.stands_for}
     row |= dict(zip(("low", "high"), answer.spread, strict=True))
     for one in answer.tiers.to_dict("records"):
         row |= {f"{one['tier']} found": one["together"], f"{one['tier']} rate": one["rate"]}
@@ -589,14 +589,14 @@ def splits() -> dict[str, str]:
     short = plan(case.UNIT, Workload(1024, 6), SLA(2.0, 0.2))
     glm = plan(Unit.of("glm-5", "h200-sxm", 8, "fp8", engine="sglang"), Workload(32_000, 512), SLA(10, 0.05))
     reused, limits = Workload(64_000, 400, alpha=0.9), SLA(5.0, 0.02)
-    drafting = {"engine": "sglang", "drafts": 3, "accepted": 0.7}
+    drafting: dict[str, Any] = {"engine": "sglang", "drafts": 3, "accepted": 0.7}
     laid = {
         gpu: planner.search(planner.Case(Unit.of("glm-5", gpu, 8, weights, **drafting), reused, limits))[0]
         for gpu, weights in (("b200", "nvfp4"), ("h200-sxm", "fp8"))
     }
-    pair = record_of(laid["b200"], stores=False, runner_up=False).architectures[0]
+    pair: Any = record_of(laid["b200"], stores=False, runner_up=False).architectures[0]
     searched, _ = planner.search(planner.Case(case.UNIT, case.WORK, case.LIMITS))
-    pools = glm.solved.settings["disaggregated"]
+    pools: Any = glm.solved.settings["disaggregated"]
     assert 1 < planned[2]["pdd_gain"] < planned[8]["pdd_gain"]
     assert max(wide["pdd_gain"], short["pdd_gain"]) < 1
     assert pools.prefill_units > 2 * pools.decode_units
@@ -621,7 +621,7 @@ def splits() -> dict[str, str]:
         "searched_unit": say(laid_out(searched.case.asked, searched.order[1])),
         "searched_lead": f"{100 * searched['margin']:.0f}",
         "searched_ends": f"{100 * margin.low:.0f} to {100 * margin.high:.0f}",
-        "wide_sure": wide.card.sure,
+        "wide_sure": f"{wide.card.sure}",
     }
 
 
@@ -662,7 +662,7 @@ def questions_ways() -> dict[str, str]:
     }
     h200, b200 = (catalogue.gpu(name) for name in ("h200-sxm", "b200"))
     same = {"prefill_cost": 1, "decode_cost": 1, "sla_tpot": limits.tpot, **law}
-    ratios = (1, 1), (b200.fp8_flops / unit.gpu.fp8_flops, 1), (1, h200.hbm_bw / unit.gpu.hbm_bw)
+    ratios = (1, 1), (b200.flops("fp8") / unit.gpu.flops("fp8"), 1), (1, h200.hbm_bw / unit.gpu.hbm_bw)
     special = [float(theory.pdd_gain_per_cost(flop_ratio=f, mbw_ratio=m, **same)) for f, m in ratios]
     plain, prefill_b200, decode_h200 = special
     late = plan(unit, work, SLA(ttft=0.15, tpot=limits.tpot))
@@ -671,7 +671,7 @@ def questions_ways() -> dict[str, str]:
     assert found.tie
     assert all(one.tie for one in (*reused, *oss.values()))
     assert all(one.best == "disaggregated" for one in (*reused, *laid))
-    pools = found.solved.settings["disaggregated"]
+    pools: Any = found.solved.settings["disaggregated"]
     ways = {"aggregated": "aggregated serving", "chunked": "chunked prefill", "disaggregated": "a split"}
     return dict(
         q_best_low=found.best,
@@ -691,7 +691,7 @@ def questions_ways() -> dict[str, str]:
         q_glm_gain=f"{glm['pdd_gain']:.2f}",
         q_reused_split=" and ".join(map(_split, reused)),
         q_reused_gain=" and ".join(f"{one['pdd_gain']:.2f}" for one in reused),
-        q_laid_sure=" and ".join(dict.fromkeys(one.card.sure for one in laid)),
+        q_laid_sure=" and ".join(dict.fromkeys(f"{one.card.sure}" for one in laid)),
         q_laid_gain=" and ".join(f"{one['pdd_gain']:.1f}" for one in laid),
         q_gbs=digits(
             theory.transfer_bandwidth(
@@ -732,7 +732,7 @@ def questions_fleets() -> dict[str, str]:
         for name in ("h100-sxm", "h200-sxm", "b200")
     }
     per = {name: max(by_tp.values()) for name, by_tp in sizes.items()}
-    of_size = {name: max(by_tp, key=by_tp.get) for name, by_tp in sizes.items()}
+    of_size = {name: max(by_tp, key=by_tp.__getitem__) for name, by_tp in sizes.items()}
     assert of_size["h100-sxm"] == 2
     others = planner.across(found, ["h200-sxm", "b200"]).set_index("gpu")
     narrow = plan(unit.resized(kv="fp8"), work, limits)

@@ -116,3 +116,11 @@ def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
     left = [f"See {link}, please."]
     links_on_page(app, "book/planner", left)
     assert left == [f"See {link}, please."]
+    code = f"```{{code-cell}} ipython3\nMarkdown('{link}')\n```\n"  # by which the build finds its outputs
+    both = [f"{code}\nSee {link}.\n\n{code}"]
+    links_on_page(app, "book/03-another", both)
+    assert both == [f"{code}\nSee {on_page}.\n\n{code}"]
+    printed = SimpleNamespace(mime_type="text/markdown", content=f"See {link}.")
+    environment = SimpleNamespace(sphinx_env=app)
+    assert Outputs.handle_mime(SimpleNamespace(renderer=environment), printed, False) is None
+    assert printed.content == f"See {on_page}."

@@ -23,6 +23,7 @@ __all__ = ["Captioned", "Outputs", "Together", "links_on_page"]
 
 _TYPES = (DERIVED, CAPTION, OURS, VEGA_LITE)
 _LINK = re.compile(r"\[([^\]\n]+)\]\((\d\d-[\w-]+\.ipynb|index\.ipynb|@/book/[\w/-]+\.html)?(#[\w-]+)?\)")
+_CODE = re.compile(r"(^```\{code-cell\}.*?^```$)", re.M | re.S)
 _INK = ("#000000", "#000", "black")  # what Matplotlib and Vega write with: a page has its own
 _PAPER = re.compile(r'<g id="patch_1">.*?</g>|<rect[^>]*fill="white"[^>]*/>', re.S)  # white, behind all
 
@@ -48,6 +49,8 @@ class Outputs:
             return [nodes.raw(text=on_page(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "image/svg+xml":
             return [nodes.raw(text=picture(data.content), format="html", classes=["drawn"])]
+        if data.mime_type == "text/markdown":  # for MyST-NB to render
+            data.content = _linked(data.content, renderer.renderer.sphinx_env.config.html_baseurl)
         return None
 
 
@@ -98,9 +101,18 @@ class Captioned(SphinxDirective):
 
 
 def links_on_page(app: Sphinx, page: str, source: list[str]) -> None:
-    """Turn links as a notebook has them into a page's: to notebooks, to the published book, to equations."""
+    """Turn links as a notebook has them into a page's: to notebooks, to the published book, to equations.
+
+    Code stays, for outputs are found by it; what it prints is a page's when it is rendered.
+    """
     if re.match(r"book/(\d\d-|index)", page):
-        source[0] = _LINK.sub(_on_page, source[0].replace(f"]({app.config.html_baseurl}book/", "](@/book/"))
+        parts = _CODE.split(source[0])
+        parts[::2] = (_linked(prose, app.config.html_baseurl) for prose in parts[::2])
+        source[0] = "".join(parts)
+
+
+def _linked(text: str, base: str) -> str:
+    return _LINK.sub(_on_page, text.replace(f"]({base}book/", "](@/book/"))
 
 
 def _on_page(link: re.Match[str]) -> str:

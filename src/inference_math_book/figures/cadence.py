@@ -84,9 +84,9 @@ def by_cadence(
 
     `played` has what plays as `opened` gave, "gap simulated" and "ttft simulated", by ranks and every.
     """
-    tables = []
-    for (ranks, some), colour in zip(played.groupby("ranks"), COLOURS, strict=False):
-        many = int(ranks)
+    tables: list[pd.DataFrame] = []
+    for many, colour in zip(played["ranks"].unique().tolist(), COLOURS, strict=False):
+        some = played[played["ranks"] == many]
         said = [OpenRounds(rate * many, n_out, **parts, every=every, ranks=many) for every in some["every"]]
         table = some.assign(gap=[law.mean_gap for law in said], ttft=[law.ttft_ahead for law in said])
         tables.append(table[["ranks", "every", "gap", "ttft", "gap simulated", "ttft simulated"]])

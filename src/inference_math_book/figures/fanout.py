@@ -135,9 +135,11 @@ def draw(axes: Sequence[Axes], cost: simulate.StepCost, fans: Sequence[Fan], pla
 
     `played` has what `play` gives of each fan, by tasks and requests.
     """
-    rows, numbers = [], [fan.requests for fan in fans]
-    for k, (many, some) in enumerate(played.groupby("tasks")):
-        said = pd.DataFrame([law(fan, cost, int(many)) for fan in fans], index=some.index)
+    rows: list[pd.DataFrame] = []
+    numbers = [fan.requests for fan in fans]
+    for k, many in enumerate(played["tasks"].unique().tolist()):
+        some = played[played["tasks"] == many]
+        said = pd.DataFrame([law(fan, cost, many) for fan in fans], index=some.index)
         for ax, name in zip(axes, ("alive", "round"), strict=True):
             label = f"{many} task{'s' if many > 1 else ''}"
             ax.plot(numbers, said[name], "-", color=explore.COLOURS[k], label=f"{label}, law")
