@@ -212,3 +212,8 @@ def test_a_queue_tells_the_precision_of_the_cache():
     found = {kv: served.played(law, rows, kv_tokens=tokens) for kv, tokens in room.items()}
     assert (found["bf16"] / rows[["ttft_s", "tpot_s"]] - 1).abs().max(axis=None) < 0.1
     assert (found["fp8"].ttft_s / rows.ttft_s).max() < 0.3
+
+
+def test_errors_are_by_how_much_the_law_is_too_long():
+    made = as_told(TRUE)
+    assert served.errors(TRUE, made.assign(tpot_s=made.tpot_s / 1.1)) == pytest.approx(0.1)

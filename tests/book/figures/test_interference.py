@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from inference_math import simulate
-from inference_math.workload import Trace
+from inference_math import catalogue, simulate
+from inference_math.unit.operators import Operators
+from inference_math.workload import Trace, Workload
 from inference_math_book.figures import interference as plots
 
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
@@ -53,3 +54,19 @@ def test_segments_need_a_log():
         plots.segments(run, COST)
     with pytest.raises(ValueError, match="run must have a log"):
         plots.concurrency_counts(run, 4, 10)
+
+
+def test_counts_are_shares():
+    cost = simulate.StepCost(t_w=0.02, prompt=0.064)
+    run = simulate.closed_loop(Workload(1000, 8, lengths="geometric"), cost, concurrency=4, requests=3000, log=True)
+    frame = plots.concurrency_counts(run, B=4, n_out=8)
+    assert frame.simulated.sum() == pytest.approx(1)
+    assert (frame.simulated - frame.binomial).abs().max() < 0.02
+
+
+def test_the_parts_of_a_batch_start_at_nothing_and_add_up():
+    unit = Operators(catalogue.model("llama-3-70b"), tp=4)
+    frame = plots.batch_parts(unit, 1024, np.array([8.0, 64.0, 128.0]))
+    assert (frame.iloc[0, 1:] == 0).all()
+    total = unit.steps().query("context == 1024").set_index("batch").total
+    assert frame.iloc[-1, 1:].sum() == pytest.approx(total[128] - total[8])
