@@ -129,6 +129,11 @@ class WorkloadCosts:
         return theory.delta_p(ttft_1=self.ttft_1, n_out=self.n_out)
 
     @property
+    def delta_p_gross(self) -> Numbers:
+        """ΔP of a prompt alone, t_w with it: what it costs a prefill unit."""
+        return theory.delta_p(ttft_1=self.ttft_1 + self.t_w, n_out=self.n_out)
+
+    @property
     def law(self) -> dict[str, Any]:
         """What the quantiles of `latency` and the batch limits of `theory` take: tpot_1, delta_p, delta_h."""
         return {"tpot_1": self.tpot_1, "delta_p": self.delta_p, "delta_h": self.delta_h}
