@@ -33,8 +33,8 @@ def served_both_ways() -> pd.DataFrame:
     """Return the pairs of a split and its aggregated rival, table `predicted_split_gains`, with what pages say of them.
 
     More columns: layouts, the factor of both pools' own; crowd, users on a GPU; later, by how many times the split's
-    first token comes later, both as measured medians; x and y, their place on the map of chapter 9 by table
-    `predicted_split_costs`, which is below 1 where the limit leaves no decode; steps of an answer.
+    first token comes later, both as measured medians; x and y, their place on the map of chapter 9 (`explore.plane`),
+    with x below 1 where the limit leaves no decode; steps of an answer.
 
     Examples
     --------
@@ -45,14 +45,14 @@ def served_both_ways() -> pd.DataFrame:
     pairs, first = load("predicted_split_gains").frame, load("served_splits").frame["ttft_s"].to_numpy()
     later = first[pairs["row"] - _FIRST] / first[pairs["rival"] - _FIRST]
     layouts = pairs["prefill_layout"] * pairs["decode_layout"]
-    costs = load("predicted_split_costs").frame.set_index("row").loc[pairs["row"]].reset_index(drop=True)
+    places = load("predicted_split_places").frame.set_index("row").loc[pairs["row"]].reset_index(drop=True)
     return pairs.assign(
         layouts=layouts,
         crowd=pairs["users"] / pairs["gpus"],
         later=later,
-        x=(costs["limit"] - costs["t_w"]) / costs["delta_h"],
-        y=costs["prompt"] / costs["delta_h"],
-        steps=costs["steps"],
+        x=places["fits"],
+        y=places["prompt"],
+        steps=places["steps"],
     )
 
 

@@ -21,6 +21,7 @@ FIGURES = [
 ]
 FIGURES = [one for start in range(5) for one in FIGURES[start::5]]
 SPEEDUP = ("book/02-load-or-recompute.html", "fig-speedup")
+MAP = ("book/09-which-of-the-three.html", "fig-map")
 ROWS = """id => {
     const view = document.querySelector(`#${id} .live-figure`).view;
     const names = Object.keys(view.getState({data: () => true, signals: () => false}).data);
@@ -107,3 +108,26 @@ def test_presets_set_the_controls_and_the_copied_link_opens_the_same_figure(open
     page.wait_for_function("window.copied.length === 1")
     link = page.evaluate("window.copied[0]")
     until(open_page(SPEEDUP[0] + link[link.index("#") :]), SPEEDUP[1], "e", 15)
+
+
+def test_the_ring_of_the_map_goes_where_a_link_says_and_where_it_is_dragged(open_page):
+    page = open_page(f"{MAP[0]}#{MAP[1]}:ring_log_x=3")
+    until(page, MAP[1], "ring_log_x", 3)
+    assert signal(page, MAP[1], "x") == 8
+    box = figure(page, MAP[1]).locator("svg.marks").bounding_box()
+    across, up = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(across, up)
+    page.mouse.down()
+    page.wait_for_function(
+        "id => document.querySelector(`#${id} .live-figure`).view.signal('ring_log_x') > 4", arg=MAP[1]
+    )
+    pressed = [signal(page, MAP[1], name) for name in ("ring_log_x", "ring_log_y")]
+    page.mouse.move(across + 60, up - 60, steps=5)
+    page.mouse.up()
+    page.mouse.move(across - 100, up + 60, steps=3)  # with no button down nothing moves
+    dragged = [signal(page, MAP[1], name) for name in ("ring_log_x", "ring_log_y")]
+    assert all(4 > now - before > 0.2 for before, now in zip(pressed, dragged, strict=True))
+    slider = figure(page, MAP[1]).locator("input[type=range][name=ring_log_x]")
+    assert float(slider.input_value()) == pytest.approx(dragged[0], abs=0.05)
+    figure(page, MAP[1]).get_by_role("button", name="Reset").click()
+    until(page, MAP[1], "ring_log_x", 7.13)

@@ -87,3 +87,12 @@ def test_chances_are_those_that_are_stored():
     found = splits.chances(FOUND)
     for how in splits.HOW:
         assert found[how].to_numpy() == pytest.approx(FOUND[f"{how}_chance"].to_numpy(), rel=1e-4, nan_ok=True)
+
+
+def test_places_on_the_map_are_stored_as_they_are_computed():
+    stored = load("predicted_split_places").frame
+    assert stored["row"].tolist() == (splits.pairs(FRAME).index + 2).tolist()
+    one = PAIRS.loc[[SMALL.name]]
+    again = splits.places(one, FRAME).iloc[0]
+    here = stored[stored["row"] == SMALL.name + 2].iloc[0]
+    assert here[["fits", "prompt", "steps"]].tolist() == pytest.approx(again.tolist(), rel=1e-3)

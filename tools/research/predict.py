@@ -195,11 +195,11 @@ def split_gains() -> pd.DataFrame:
     return table
 
 
-def split_costs() -> pd.DataFrame:
-    """Return what a request of each pair of `split_gains` costs on the rival's layout, and the limit that both keep."""
+def split_places() -> pd.DataFrame:
+    """Return where each pair of `split_gains` is on the map of the three ways to serve, with four digits."""
     frame = splits.points()
     both = splits.pairs(frame)
-    table = splits.costs(both, frame)
+    table = splits.places(both, frame).map(lambda number: float(f"{number:.4g}"))
     return table.assign(row=both.index + FIRST)[["row", *table.columns]]
 
 
@@ -211,7 +211,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "served": served_points, "served_elsewhere": elsewhere, "queue_runs": queue_runs, "queue_times": queue_times,
     "silybench": silybench, "mlenergy": mlenergy, "loops": loops, "profiled": profiled, "repeats": repeats,
     "fronts": fronts, "stands": stands, "split_gains": split_gains,
-    "split_costs": split_costs,
+    "split_places": split_places,
 }  # fmt: skip
 
 

@@ -37,10 +37,10 @@ __all__ = [
     "SAME",
     "chances",
     "compared",
-    "costs",
     "factors",
     "gain_planned",
     "pairs",
+    "places",
     "played",
     "points",
 ]
@@ -129,27 +129,21 @@ def gain_planned(split: pd.Series, rival: pd.Series) -> float:
     return full / (best * case.work.n_out / unit.gpus) if best > 0 else float("nan")
 
 
-def costs(both: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what a request costs on the rival's layout, for each of `pairs`, in seconds.
+def places(both: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return where each of `pairs` is on the map of the three ways to serve, by costs on the rival's layout.
 
-    Columns: t_w, delta_h, prompt (P, net of the weight read), limit (of a step, so that users of the split have their
-    measured speed) and steps (of an answer, fewer than its tokens where some are drafted).
+    Columns: fits, the decodes that fit a step in which users of the split have their measured speed, (S − t_w)/ΔH;
+    prompt, what a prompt adds to a step, net of the weight read, in decodes; steps of an answer, fewer than its tokens
+    where some are drafted.
     """
-    told = []
+    found = []
     for _, split in both.iterrows():
-        unit, work = _unit(frame.loc[split["rival"]]), _work(split)
-        case = Case(unit, work, SLA(NO_LIMIT, split["tpot_s"]))
+        unit = _unit(frame.loc[split["rival"]])
+        case = Case(unit, _work(split), SLA(NO_LIMIT, split["tpot_s"]))
         one, target = under(case), target_of(case.asked)
-        told.append(
-            {
-                "t_w": one.t_w,
-                "delta_h": one.cache_read + one.own,
-                "prompt": one.ttft_1,
-                "limit": target.step,
-                "steps": target.steps,
-            }
-        )
-    return pd.DataFrame(told, index=both.index)
+        decode = one.cache_read + one.own
+        found.append({"fits": (target.step - one.t_w) / decode, "prompt": one.ttft_1 / decode, "steps": target.steps})
+    return pd.DataFrame(found, index=both.index)
 
 
 def factors(split: pd.Series, rival: pd.Series, own: dict[str, float], other: dict[str, float]) -> dict[str, float]:
