@@ -10,7 +10,7 @@ import pytest
 
 from inference_math_book import notebook
 from inference_math_book.explore.live import on_page
-from inference_math_book.extension.outputs import links_on_page, picture
+from inference_math_book.extension.outputs import Outputs, links_on_page, picture
 from inference_math_book.extension.pictures import with_stills
 from inference_math_book.notebook import CAPTION, show
 
