@@ -245,9 +245,10 @@ class Batch:
 
     def finished(self) -> list[Request]:
         """Take the requests whose last token is out out of the batch, and return them."""
-        done = []
-        while len(self._ends) > 0 and self._ends[0][0] <= self.step:
-            _, _, admitted, first_token, request, beyond = heappop(self._ends)
+        done: list[Request] = []
+        ends = self._ends
+        while len(ends) > 0 and ends[0][0] <= self.step:
+            _, _, admitted, first_token, request, beyond = heappop(ends)
             self.size -= 1
             self._giving = self._giving - self._given(request) if self.size > 0 else 0  # nothing is left of rounding
             self.context -= request.n_in + request.n_out + beyond
@@ -407,16 +408,17 @@ class Engine:
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
-        away = self._preempt() if batch.short() else 0
-        ahead = self._admission.ahead
-        # Without a step to run and one that is planned, the next one is planned now.
-        busy = batch.size + self._prompts + self._planned > 0
-        planned = self._planned if ahead and busy else len(waiting)
-        while planned > 0 and away == 0 and batch.fits(waiting[0]):
-            self._admit(waiting.popleft())
-            planned -= 1
-        self._planned = batch.holds(waiting) if ahead else 0
-        if self.computes():
+        away = self._preempt() if batch.room.grows and batch.short() else 0
+        if len(waiting) > 0:
+            ahead = self._admission.ahead
+            # Without a step to run and one that is planned, the next one is planned now.
+            busy = batch.size + self._prompts + self._planned > 0
+            planned = self._planned if ahead and busy else len(waiting)
+            while planned > 0 and away == 0 and batch.fits(waiting[0]):
+                self._admit(waiting.popleft())
+                planned -= 1
+            self._planned = batch.holds(waiting) if ahead else 0
+        if self._prompts > 0 and self.computes():
             self.mix()
         else:
             self._decode(until)

@@ -396,15 +396,17 @@ def _coefficients(calibration: Calibration) -> dict[str, Any]:
 
 
 def _functions(module: ModuleType) -> Iterator[str]:
-    """Yield the names of a module's own functions, but for those that it keeps to itself."""
+    """Yield the names of a module's own functions and printed classes, but for those that it keeps to itself."""
     for name, thing in vars(module).items():
-        if inspect.isfunction(thing) and thing.__module__ == module.__name__ and not name.startswith("_"):
+        made = inspect.isclass(thing) and thing.__bases__ == (object,)
+        if (made or inspect.isfunction(thing)) and thing.__module__ == module.__name__ and not name.startswith("_"):
             yield name
 
 
 def _formulas() -> set[str]:
     """Return the formulas' names that the printed modules take a plain function of."""
-    return {name for module in _MODULES for name in vars(module) if name in laws.CATALOGUE}
+    taken = [(name, thing, module) for module in _MODULES for name, thing in vars(module).items()]
+    return {name for name, thing, module in taken if name in laws.CATALOGUE and thing.__module__ != module.__name__}
 
 
 def _records() -> dict[str, dict[str, Any]]:
