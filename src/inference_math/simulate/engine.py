@@ -91,10 +91,11 @@ class Room:
 
         A place that somebody leaves later is no room.
         """
-        places, tokens, count = self.places, self.tokens + TINY - (beside if self.grows else 0), 0
+        grows = self.grows
+        places, tokens, count = self.places, self.tokens + TINY - (beside if grows else 0), 0
         for request in requests:
             places -= 1
-            tokens -= self._first(request)
+            tokens -= request.n_in + (request.kept + 1 if grows else request.n_out)
             if places < 0 or tokens < 0:
                 break
             count += 1
@@ -223,7 +224,8 @@ class Batch:
         steps, first, rise = self._ahead()
         if until < inf and steps > 1:
             steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
-        steps = min(steps, most)
+        if steps > most:
+            steps = most
         if self.record.logs:
             self._log(steps, first, rise)
         if self.record.notes:
@@ -594,8 +596,8 @@ class Engine:
         prompts = rank.prompts
         while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
-            start = rank.progress
-            end = start + self._part(request.length() - start, budget, tokens)
+            start, length = rank.progress, request.length()
+            end = start + self._part(length - start, budget, tokens)
             if end == start:
                 break
             if start == request.cached:
@@ -604,9 +606,9 @@ class Engine:
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2
-            prefills += (end - start) / (request.length() - request.cached)
+            prefills += (end - start) / (length - request.cached)
             rank.progress = end
-            if end == request.length():
+            if end == length:
                 complete.append((prompts.popleft(), rank.started))
                 self._prompts -= 1
                 rank.progress = prompts[0].cached if len(prompts) > 0 else 0

@@ -51,10 +51,11 @@ from inference_math.unit.steps import (
 )
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Row, StepCosts
 from inference_math.workload.lengths import geometric_cv
+from inference_math.workload.requests import Work
 from inference_math_planner.answers.card import sized_as
 from inference_math_planner.answers.types import Sized
-from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
-from inference_math_planner.fleets.types import Draw, DrawnUnit, FleetGoal, RequestSource, Standing
+from inference_math_planner.fleets.goodput import Tally, geometric_rows, goodput, requests_at, rows_like
+from inference_math_planner.fleets.types import Arriving, Draw, DrawnUnit, FleetGoal, RequestSource, Standing
 from inference_math_planner.laws.plain import thinned_cv
 
 # Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
@@ -486,16 +487,11 @@ class Replica:
 
     def _arriving(self, place: int, rate: float, count: int) -> list[Request]:
         """Return so many requests of a draw, which has its own arrivals."""
-        source, work = self._simulator.source, self.asked.work
-        lengths = shuffled(source.lengths, place, count, 0.0)
-        if source.cv == 1:  # those at random are those of all replicas; else a part of all is drawn
-            gaps = shuffled(source.gaps, place, count, 1.0)
-        else:
-            gaps = thinned(source.cv, lengths[0], count, replicas_sharing(source.cv, source.goal, self.gpus, rate))
-        if len(source.like) > 0:
-            return requests_like(gaps, lengths, rate, source.like)
-        stored = stored_tokens(work.n_in, work.alpha)
-        return requests_of(gaps, lengths, rate, max(floor(work.n_in + 0.5), 1), work.n_out, stored)
+        source, known = self._simulator.source, self._simulator.arrivals(place, count)
+        gaps = known.gaps
+        if source.cv != 1:  # those at random are those of all replicas; else a part of all is drawn
+            gaps = thinned(source.cv, known.seed, count, replicas_sharing(source.cv, source.goal, self.gpus, rate))
+        return requests_at(gaps, known.rows, rate)
 
     def keeps(self, rate: float, looked: int) -> bool:
         """Tell whether the promise is kept at a rate in nine of ten draws; the slowest are asked first.
@@ -514,13 +510,6 @@ class Replica:
                 if spare < 0:
                     return False
         return True
-
-    def largest(self) -> Replica:
-        """Return the replica of most units with the same settings; of pools itself."""
-        sizes = sizes_of(self._simulator.asked, self.name)
-        if self.prefill_units > 0:
-            return self
-        return self._simulator.replicas(self.name, sizes[len(sizes) - 1])[self.number]
 
     def kept_idle(self) -> int:
         """Return in how many of the draws it keeps the promise with next to nothing to do."""
@@ -570,6 +559,13 @@ class ReplicaSimulator:
         self.settings = fleet_settings(self.asked, settings)
         self.count = len(together.places)
         self._replicas: dict[tuple[str, int], list[Replica]] = {}
+        self._arrivals = [Arriving(gaps=[], rows=[], seed=0.0) for _ in together.places]
+
+    def arrivals(self, place: int, count: int) -> Arriving:
+        """Return so many arrivals of a draw, kept until another number is asked for."""
+        if len(self._arrivals[place].rows) != count:
+            self._arrivals[place] = arriving(self.source, self.asked.work, place, count)
+        return self._arrivals[place]
 
     def pause(self) -> None:
         """Do what must be done before a simulation: the page has others run."""
@@ -607,6 +603,15 @@ class ReplicaSimulator:
                 if replica.keeps(IDLE, min(FIRST, self.count)):
                     return True
         return False
+
+
+def arriving(source: RequestSource, work: Work, place: int, count: int) -> Arriving:
+    """Return so many requests of a draw, which has its own arrivals, at random."""
+    lengths, stored = shuffled(source.lengths, place, count, 0.0), stored_tokens(work.n_in, work.alpha)
+    rows = geometric_rows(lengths, max(floor(work.n_in + 0.5), 1), work.n_out, stored)
+    if len(source.like) > 0:
+        rows = rows_like(lengths, source.like)
+    return Arriving(gaps=shuffled(source.gaps, place, count, 1.0), rows=rows, seed=lengths[0])
 
 
 def drawn_unit(asked: Asked, costs: list[StepCosts], draws: list[DrawnCoefficients], handover: float) -> DrawnUnit:
@@ -686,23 +691,27 @@ def no_better(replica: Replica, many: int, failed: list[Incumbent]) -> bool:
 def best_among(tried: list[Candidate], none: Incumbent, goal: FleetGoal, looked: int, before: Incumbent) -> Incumbent:
     """Return the best fleet of some candidates, as far as so many draws that are `looked` at tell; else `none`.
 
-    What costs more without queues than the best so far needs no simulation; of the rest each is asked once whether it
-    does better. A fleet that was the best `before`, of the first of them, shortens the search.
+    Of equal ones the first. What costs more without queues than the best so far needs no simulation; of the rest each
+    is asked once whether it does better. A fleet that was the best `before`, of the first of them, shortens the search.
     """
-    best = none
+    best, at = none, -1
     failed: list[Incumbent] = []
-    for candidate in tried:
-        replica = candidate.replica
-        most = most_replicas(replica.gpus, goal, best.cost)
-        if candidate.bound >= best.cost or (most > 0 and no_better(replica, most, failed)):
+    order = list(range(len(tried)))
+    if goal.have <= 0:  # large replicas share their queues: where they fail, small ones do
+        order.sort(key=lambda i: -tried[i].replica.units if i > 0 or before.replicas == 0 else -inf)
+    for i in order:
+        replica = tried[i].replica
+        bar = best.cost + 1 if i < at else best.cost
+        most = most_replicas(replica.gpus, goal, bar)
+        if tried[i].bound >= bar or (most > 0 and no_better(replica, most, failed)):
             continue
         near = best if best.replicas > 0 else before
         if goal.have > 0:
             fleet = most_served(replica, most, best, looked, near.rate if replica is near.replica else 0.0)
         else:
             fleet = fewest(replica, most, near, goal, looked)
-        if fleet.replicas > 0 and fleet.cost < best.cost:
-            best = fleet
+        if fleet.replicas > 0 and fleet.cost < bar:
+            best, at = fleet, i
         elif most > 0:
             failed.append(Incumbent(replica=replica, replicas=most))
     return best
@@ -723,20 +732,8 @@ def cheapest(simulator: ReplicaSimulator, name: str, goal: FleetGoal, bar: float
     """
     tried = [candidate for candidate in candidates(simulator, name, goal) if candidate.bound < bar]
     none = Incumbent(replica=simulator.smallest(name), cost=bar)
-    few = min(FIRST, simulator.count)
-    first = probed(tried, none, goal, few)
-    none.cost = min(bar, first.cost + 1)  # of equal ones it takes the first, whoever was asked before
-    first = best_among(tried, none, goal, few, first)
-    none.cost = bar
+    first = best_among(tried, none, goal, min(FIRST, simulator.count), none)
     return best_among(led_by(first.replica, tried), none, goal, simulator.count, first) if first.replicas > 0 else none
-
-
-def probed(tried: list[Candidate], none: Incumbent, goal: FleetGoal, looked: int) -> Incumbent:
-    """Return a fleet for a traffic that none need cost more than: of the largest replicas, which share their queues."""
-    if goal.have > 0 or len(tried) == 0:
-        return none
-    largest = tried[0].replica.largest()
-    return fewest(largest, most_replicas(largest.gpus, goal, none.cost), none, goal, looked)
 
 
 def least_of(simulator: ReplicaSimulator, names: list[str], goal: FleetGoal, bar: float) -> float:

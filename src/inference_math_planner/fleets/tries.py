@@ -11,14 +11,7 @@ from inference_math_planner.fleets.queues import GUESS, cost, smallest_gpus
 from inference_math_planner.fleets.types import FleetGoal
 
 __all__ = [
-    "IN_POOLS",
-    "TOGETHER",
-    "TRIED",
-    "expected_cost",
-    "first_of",
-    "firsts",
-    "pairs_by_bound",
-    "rates_that_fit",
+    "IN_POOLS", "TOGETHER", "TRIED", "expected_cost", "first_of", "firsts", "pairs_by_bound", "rates_that_fit",
     "tried_in_a_node",
 ]  # fmt: skip
 

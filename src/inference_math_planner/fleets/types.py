@@ -157,6 +157,14 @@ class DrawnUnit(Record):
     draws: list[Draw]
 
 
+class Arriving(Record):
+    """Requests of a draw: times between them, of mean 1, prompt, output and stored tokens, a number to begin chance."""
+
+    gaps: list[float]
+    rows: list[tuple[int, int, int]]
+    seed: float
+
+
 class RequestSource(Record):
     """What requests are made of: times between them and their CV, chances of lengths, rows to be like, the promise.
 

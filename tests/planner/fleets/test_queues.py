@@ -29,7 +29,7 @@ from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.bench import Noted
 from inference_math_planner.fleets.benchmarks import habits_of
-from inference_math_planner.fleets.goodput import Client, Tally, goodput, requests_of
+from inference_math_planner.fleets.goodput import Client, Tally, geometric_rows, goodput, requests_at
 from inference_math_planner.fleets.traffic import chances
 from inference_math_planner.fleets.types import FleetGoal
 
@@ -186,7 +186,9 @@ def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     system = queues.system_for(asked, "aggregated", row)
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
-    requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
+    gaps = rng.exponential(size=count).tolist()
+    rows = geometric_rows(rng.random(count).tolist(), 2200, n_out, 0.0)
+    requests = requests_at(gaps, rows, rate)
     tally = Tally(0.6, 0.04, 0.0, since, until, 0.9, False)
     return goodput(system, pace, pace, requests, tally), (asked, row, system, pace)
 
@@ -309,6 +311,7 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     source = Made({"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "trace": [], "share": 0.9})
     drawn = {"aggregated": Made({"draws": [Made({"pace": pace, "prefill": pace, "front": 0.0})]})}
     simulator = Made({"source": source, "drawn": drawn, "pause": lambda: None})
+    simulator["arrivals"] = lambda place, count: queues.arriving(source, asked.work, place, count)
     usual = queues.Replica(simulator, "aggregated", asked, row, 0).simulate(0, 1.6, False)[2]
     assert usual == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)

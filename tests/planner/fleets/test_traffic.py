@@ -61,6 +61,7 @@ def seen(case, architecture, row, draws, rate, seed=0, share=0.9):
     for draw in draws:
         own = Made(draws=[draw])
         simulator = Made(source=source, drawn={architecture: own}, pause=lambda: None)
+        simulator["arrivals"] = lambda place, count: queues.arriving(source, case.work, place, count)
         told.append(queues.Replica(simulator, architecture, case, row, 0).simulate(0, rate, False))
     return told
 
