@@ -39,7 +39,7 @@ from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.text import PRINTED
 from inference_math_planner.answers.verdicts import crowds, scored, unseen
-from inference_math_planner.fleets import bench, queues
+from inference_math_planner.fleets import bench
 from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
@@ -270,7 +270,6 @@ def data() -> dict[str, Any]:
         "habits": {name: admission_of(habits_of(name)) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "handover": handover().seconds,
-        "idle": queues.IDLE,
         "looked": LOOKED,
         "normals": _normals(),
         "crowd": _crowd(),
