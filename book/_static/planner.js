@@ -135,9 +135,9 @@
     const { have, cv } = goalOf(given);
     const owned = have > 0;
     const first = fleets[held[0]];
-    starts(found, [first.name], { [first.name]: first });
-    text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.asked, given, first.name, first.settings)}`);
-    const sizes = held.map((name) => math.fleet_sized(fleets[name].asked, fleets[name], fleets[name].settings));
+    starts(found, [first.name], { [first.name]: first.replica });
+    text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${told(first.replica.asked, given, first.name, first.replica.row)}`);
+    const sizes = held.map((name) => math.fleet_sized(fleets[name].replica, fleets[name]));
     card.show(math.card_of(asked, sizes, crowded, about(found, owned ? "rate" : "gpus")), solved.order);
     const pools = math.smallest_gpus(asked, "disaggregated");
     const apart = found.best ? say(math.apart(first.name, found.best, pools, have)) : "";
@@ -148,8 +148,8 @@
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
   const starts = ({ given, asked, solved }, order, replicas) => {
     const shown = order.map((name) => {
-      const of = replicas[name] ?? { asked: math.of_architecture(asked, name), settings: solved.settings[name] };
-      const told_ = math.settings(of.asked, name, of.settings);
+      const of = replicas[name] ?? { asked: math.of_architecture(asked, name), row: solved.settings[name] };
+      const told_ = math.settings(of.asked, name, of.row);
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router

@@ -91,10 +91,11 @@ class Room:
 
         A place that somebody leaves later is no room.
         """
-        places, tokens, count = self.places, self.tokens + TINY - (beside if self.grows else 0), 0
+        grows = self.grows
+        places, tokens, count = self.places, self.tokens + TINY - (beside if grows else 0), 0
         for request in requests:
             places -= 1
-            tokens -= self._first(request)
+            tokens -= request.n_in + (request.kept + 1 if grows else request.n_out)
             if places < 0 or tokens < 0:
                 break
             count += 1
@@ -223,7 +224,8 @@ class Batch:
         steps, first, rise = self._ahead()
         if until < inf and steps > 1:
             steps = max(1, min(steps, _steps_to(until - self.now, first, rise)))
-        steps = min(steps, most)
+        if steps > most:
+            steps = most
         if self.record.logs:
             self._log(steps, first, rise)
         if self.record.notes:
@@ -245,9 +247,10 @@ class Batch:
 
     def finished(self) -> list[Request]:
         """Take the requests whose last token is out out of the batch, and return them."""
-        done = []
-        while len(self._ends) > 0 and self._ends[0][0] <= self.step:
-            _, _, admitted, first_token, request, beyond = heappop(self._ends)
+        done: list[Request] = []
+        ends = self._ends
+        while len(ends) > 0 and ends[0][0] <= self.step:
+            _, _, admitted, first_token, request, beyond = heappop(ends)
             self.size -= 1
             self._giving = self._giving - self._given(request) if self.size > 0 else 0  # nothing is left of rounding
             self.context -= request.n_in + request.n_out + beyond
@@ -407,16 +410,17 @@ class Engine:
     def advance(self, until: float) -> list[Request]:
         """Run to the next event, at latest to the end of the step that `until` falls in; return who finished."""
         waiting, batch = self.waiting, self.batch
-        away = self._preempt() if batch.short() else 0
-        ahead = self._admission.ahead
-        # Without a step to run and one that is planned, the next one is planned now.
-        busy = batch.size + self._prompts + self._planned > 0
-        planned = self._planned if ahead and busy else len(waiting)
-        while planned > 0 and away == 0 and batch.fits(waiting[0]):
-            self._admit(waiting.popleft())
-            planned -= 1
-        self._planned = batch.holds(waiting) if ahead else 0
-        if self.computes():
+        away = self._preempt() if batch.room.grows and batch.short() else 0
+        if len(waiting) > 0:
+            ahead = self._admission.ahead
+            # Without a step to run and one that is planned, the next one is planned now.
+            busy = batch.size + self._prompts + self._planned > 0
+            planned = self._planned if ahead and busy else len(waiting)
+            while planned > 0 and away == 0 and batch.fits(waiting[0]):
+                self._admit(waiting.popleft())
+                planned -= 1
+            self._planned = batch.holds(waiting) if ahead else 0
+        if self._prompts > 0 and self.computes():
             self.mix()
         else:
             self._decode(until)
@@ -592,8 +596,8 @@ class Engine:
         prompts = rank.prompts
         while len(prompts) > 0 and budget >= 1:
             request = prompts[0]
-            start = rank.progress
-            end = start + self._part(request.length() - start, budget, tokens)
+            start, length = rank.progress, request.length()
+            end = start + self._part(length - start, budget, tokens)
             if end == start:
                 break
             if start == request.cached:
@@ -602,9 +606,9 @@ class Engine:
             budget -= end - start
             tokens += end - start
             pairs += (end * end - start * start) / 2
-            prefills += (end - start) / (request.length() - request.cached)
+            prefills += (end - start) / (length - request.cached)
             rank.progress = end
-            if end == request.length():
+            if end == length:
                 complete.append((prompts.popleft(), rank.started))
                 self._prompts -= 1
                 rank.progress = prompts[0].cached if len(prompts) > 0 else 0

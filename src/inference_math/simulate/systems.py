@@ -384,10 +384,11 @@ class PoolEngines:
             self._at(unit.until_event(), DECODE, (unit, unit.version))
 
     def _emptiest(self) -> DecodeUnit:
-        found = self.units[0]
+        found, least = self.units[0], inf
         for unit in self.units:
-            if unit.load() < found.load():
-                found = unit
+            load = unit.load()
+            if load < least:
+                found, least = unit, load
         return found
 
 

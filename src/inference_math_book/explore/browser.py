@@ -37,7 +37,7 @@ from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.text import PRINTED
 from inference_math_planner.answers.verdicts import crowds, scored, unseen
-from inference_math_planner.fleets import bench, queues
+from inference_math_planner.fleets import bench
 from inference_math_planner.fleets.benchmarks import habits_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
@@ -268,7 +268,6 @@ def data() -> dict[str, Any]:
         "habits": {name: habits_of(name) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "handover": handover().seconds,
-        "idle": queues.IDLE,
         "looked": LOOKED,
         "normals": _normals(),
         "crowd": _crowd(),
@@ -394,15 +393,17 @@ def _coefficients(calibration: Calibration) -> dict[str, Any]:
 
 
 def _functions(module: ModuleType) -> Iterator[str]:
-    """Yield the names of a module's own functions, but for those that it keeps to itself."""
+    """Yield the names of a module's own functions and printed classes, but for those that it keeps to itself."""
     for name, thing in vars(module).items():
-        if inspect.isfunction(thing) and thing.__module__ == module.__name__ and not name.startswith("_"):
+        made = inspect.isclass(thing) and thing.__bases__ == (object,)
+        if (made or inspect.isfunction(thing)) and thing.__module__ == module.__name__ and not name.startswith("_"):
             yield name
 
 
 def _formulas() -> set[str]:
     """Return the formulas' names that the printed modules take a plain function of."""
-    return {name for module in _MODULES for name in vars(module) if name in theory.CATALOGUE}
+    taken = [(name, thing, module) for module in _MODULES for name, thing in vars(module).items()]
+    return {name for name, thing, module in taken if name in theory.CATALOGUE and thing.__module__ != module.__name__}
 
 
 def _records() -> dict[str, dict[str, Any]]:

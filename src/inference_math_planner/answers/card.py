@@ -7,7 +7,6 @@ The page prints this module: both languages make the same card of the same choic
 from __future__ import annotations
 
 from math import ceil, isfinite
-from typing import Any
 
 from inference_math.optimiser.answers import usd_per_million
 from inference_math.optimiser.choice import CAREFUL, middle_row, regret
@@ -21,7 +20,7 @@ from inference_math.unit.types import Asked, ErrorRow, Layout, Part, Row
 from inference_math_planner.answers.notes import LEFT_OUT, MATTERS, SET_ASIDE, VISIBLE, nearest_of, served_where
 from inference_math_planner.answers.types import About, Card, CardMeter, CardRow, Sized
 
-__all__ = ["card_of", "confidence", "evidence", "fleet_sized", "hundredths", "unit_card"]
+__all__ = ["card_of", "confidence", "evidence", "hundredths", "sized_as", "unit_card"]
 
 THIRD = 0.25  # of the draws, or more: one of three that win as often
 HALF = 0.4  # of the draws, or more: one of two
@@ -120,14 +119,6 @@ def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
         chunk=asked.unit.layout.dp * paged(asked, row) if chunked else 0.0,
         decodes=ceil(row.batch) if chunked else 0.0, kept=0.0,
     )  # fmt: skip
-
-
-def fleet_sized(asked: Asked, one: Any, row: Row) -> Sized:
-    """Return a fleet, a `fleets.types.Standing`, as a size; `asked` and `row` are those of its replicas."""
-    size = sized_as(asked, one.name, one.units, row)
-    size.replicas, size.gpus, size.rate = one.replicas, one.gpus_all, one.rate
-    size.ttft, size.tpot, size.kept = one.ttft, one.tpot, one.kept
-    return size
 
 
 def ranged(ends: list[float], about: About) -> bool:

@@ -6,7 +6,7 @@ and in the browser.
 
 from __future__ import annotations
 
-from math import ceil, exp, floor, inf, log, log1p, nan, sqrt
+from math import ceil, exp, floor, inf, log, nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from inference_math.unit.batch import mean_seen
 from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
 from inference_math.unit.types import CoefficientValues, ComparisonError, Part, UnitNumbers
 from inference_math.workload.requests import Workload
-from inference_math_planner.fleets.goodput import Client, stored_of
+from inference_math_planner.fleets.goodput import Client, geometric_rows, requests_at, rows_like, stored_of
 from inference_math_planner.fleets.queues import shuffled
 
 if TYPE_CHECKING:
@@ -173,21 +173,14 @@ def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
 
 def bench_requests(asked: Bench) -> list[Request]:
     """Return the requests of a benchmark, none to be sent before its time."""
-    count, chances, rows = asked.count, asked.chances, asked.rows
-    drawn = shuffled(chances, 1, count, 0.0)
-    n_in = bench_lengths(asked.n_in, asked.span, drawn)
-    n_out = bench_lengths(asked.n_out, asked.span, shuffled(chances, 2, count, 0.0))
-    since = shuffled(asked.gaps, 3, count, 1.0) if asked.rate < inf else []
-    found: list[Request] = []
-    now = 0.0
-    for i in range(count):
-        if asked.rate < inf:
-            now += since[i] / asked.rate
-        one = (n_in[i], n_out[i], stored_of(n_in[i], asked.alpha))
-        if len(rows) > 0:
-            one = rows[floor(drawn[i] * len(rows))]
-        found.append(Request(i, now, one[0], one[1], one[2]))
-    return found
+    count, together = asked.count, asked.rate == inf
+    drawn, others = [shuffled(asked.chances, place, count, 0.0) for place in [1, 2]]
+    gaps = [0.0 for _ in drawn] if together else shuffled(asked.gaps, 3, count, 1.0)
+    if len(asked.rows) > 0:
+        return requests_at(gaps, rows_like(drawn, asked.rows), asked.rate)
+    n_in, n_out = bench_lengths(asked.n_in, asked.span, drawn), bench_lengths(asked.n_out, asked.span, others)
+    rows = [(n_in[i], n_out[i], stored_of(n_in[i], asked.alpha)) for i in range(count)]
+    return requests_at(gaps, rows, asked.rate)
 
 
 def bench_played(system: System, cost: StepTimes, asked: Bench, requests: list[Request]) -> Any:
@@ -308,14 +301,11 @@ def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
     """Return the mean TTFT of users who have spread: played with answers that forget the start, its later part."""
     users = asked.users
     count = users * max(EACH, floor(ENOUGH / users))
-    n_in, mean, rows = max(1, floor(asked.n_in + 0.5)), asked.n_out, asked.rows
-    requests: list[Request] = []
-    for chance in shuffled(asked.chances, 2, count, 0.0):
-        n_out = max(ceil(log1p(-chance) / log1p(-1 / mean)), 1) if mean > 1 else 1
-        one = (n_in, n_out, stored_of(n_in, asked.alpha))
-        if len(rows) > 0:
-            one = rows[floor(chance * len(rows))]
-        requests.append(Request(len(requests), 0.0, one[0], one[1], one[2]))
+    n_in, chances = max(1, floor(asked.n_in + 0.5)), shuffled(asked.chances, 2, count, 0.0)
+    rows = geometric_rows(chances, n_in, asked.n_out, stored_of(n_in, asked.alpha))
+    if len(asked.rows) > 0:
+        rows = rows_like(chances, asked.rows)
+    requests = requests_at([0.0 for _ in rows], rows, inf)
     noted, _ = bench_played(system, cost, asked, requests)
     order = list(range(count))
     order.sort(key=lambda i: noted.sent[i])

@@ -115,32 +115,32 @@ class Tally:
         return [min(self._ttft / max(first, 1e-12), self._tpot / max(gap, 1e-12)), first, gap]
 
 
-def requests_of(
-    gaps: list[float], chances: list[float], rate: float, n_in: int, n_out: float, stored: float
-) -> list[Request]:
-    """Return requests of equal prompts with geometric answers, `rate` a second.
+def geometric_rows(chances: list[float], n_in: int, n_out: float, stored: float) -> list[tuple[int, int, int]]:
+    """Return prompt, output and stored tokens of requests with equal prompts and geometric answers.
 
-    `gaps` are times between arrivals of mean 1, `chances` numbers below 1 that tell how long an answer is. The tokens
-    `stored` of a prompt are rounded up as often as keeps their mean.
+    The chances are numbers below 1 that tell how long an answer is. The tokens `stored` of a prompt are rounded up as
+    often as keeps their mean.
     """
-    found: list[Request] = []
-    now, ends = 0.0, log1p(-1 / n_out) if n_out > 1 else -inf
-    for i in range(len(gaps)):
-        now += gaps[i] / rate
-        length = max(ceil(log1p(-chances[i]) / ends), 1)
-        found.append(Request(i, now, n_in, length, floor((i + 1) * stored + 1e-6) - floor(i * stored + 1e-6)))
+    ends = log1p(-1 / n_out) if n_out > 1 else -inf
+    found: list[tuple[int, int, int]] = []
+    for i in range(len(chances)):
+        cached = floor((i + 1) * stored + 1e-6) - floor(i * stored + 1e-6)
+        found.append((n_in, max(ceil(log1p(-chances[i]) / ends), 1), cached))
     return found
 
 
-def requests_like(
-    gaps: list[float], chances: list[float], rate: float, rows: list[tuple[int, int, int]]
-) -> list[Request]:
-    """Return requests drawn from `rows` of prompt, output and stored tokens, `rate` a second; else as `requests_of`."""
+def rows_like(chances: list[float], rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Return one of the `rows` of prompt, output and stored tokens for each of some numbers below 1."""
+    return [rows[floor(chance * len(rows))] for chance in chances]
+
+
+def requests_at(gaps: list[float], rows: list[tuple[int, int, int]], rate: float) -> list[Request]:
+    """Return requests of some rows, `rate` a second, by times between arrivals of mean 1."""
     found: list[Request] = []
     now = 0.0
     for i in range(len(gaps)):
         now += gaps[i] / rate
-        n_in, n_out, cached = rows[floor(chances[i] * len(rows))]
+        n_in, n_out, cached = rows[i]
         found.append(Request(i, now, n_in, n_out, cached))
     return found
 

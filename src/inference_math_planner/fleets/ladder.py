@@ -17,18 +17,9 @@ from inference_math_planner.fleets.types import LadderNumbers, TierRow
 from inference_math_planner.fleets.visits import Served, calm, store_for, turns_held, visits
 
 __all__ = [
-    "FOUND_SHARES",
-    "ceiling_of",
-    "ladder",
-    "ladder_head",
-    "ladder_notes",
-    "latency_ends",
-    "sizes_for",
-    "tier_row",
-    "tier_verdicts",
-    "units_alone",
-    "users_kept",
-]
+    "FOUND_SHARES", "ceiling_of", "ladder", "ladder_head", "ladder_notes", "latency_ends", "sizes_for", "tier_row",
+    "tier_verdicts", "units_alone", "users_kept",
+]  # fmt: skip
 
 FOUND_SHARES = [0.5, 0.9, 0.99]  # of what a store finds that drops nothing: the sizes that an answer names
 LOST = 0.1  # of what can be found: next to nothing

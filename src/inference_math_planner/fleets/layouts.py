@@ -322,12 +322,12 @@ def size(
     looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
     looks += [_Look(_look(one), IN_POOLS) for one in best_pairs(cases)]
     looks = _first(looks, have or 0)
-    asked = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
-    looks.sort(key=lambda one: expected_cost(*one.told, rate or 0.0, have or 0))
+    problem = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
+    looks.sort(key=lambda one: expected_cost(*one.told, problem.goal))
     costs: list[float] = []
     for one in shown(looks):
         least = min(costs, default=inf)
-        costs.append(traffic.least_of(one.plan, one.names, asked, rate or 0.0, have or 0, least))
+        costs.append(traffic.least_of(one.plan, one.names, problem, least))
     order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which is the best by usual queues
     answer = [abs(one) if one < inf else nan for one in costs]
     best = [looks[i] for i in order if looks[i].able]

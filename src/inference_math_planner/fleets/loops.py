@@ -11,44 +11,10 @@ from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_bool,
 from inference_math.simulate.cost import Cost, drafts_of, timed
 from inference_math_planner.fleets.caches import as_lifetime
 from inference_math_planner.fleets.turns import Turns
-from inference_math_planner.fleets.types import SessionHabits
+from inference_math_planner.fleets.types import SessionHabits, Visit
 from inference_math_planner.fleets.visits import visits
 
-__all__ = ["Habit", "Loop", "loop", "session_habits"]
-
-
-@dataclass(frozen=True)
-class Loop:
-    """What users in a closed loop see.
-
-    Attributes
-    ----------
-    found
-        Share of all prompt tokens that each tier finds, HBM first.
-    rate
-        Turns per second.
-    ttft, tpot
-        Means, in seconds; a TTFT with its wait.
-    in_flight
-        Turns that hold their tokens.
-    full
-        Whether more turns than HBM has room for are under way in the mean; some wait for room before that.
-    prompts
-        Share of the time that prompts take of the engine, beside what its steps take without: ψ of claim E07.
-    """
-
-    found: tuple[float, ...]
-    rate: float
-    ttft: float
-    tpot: float
-    in_flight: float
-    full: bool
-    prompts: float
-
-    @property
-    def together(self) -> float:
-        """Share of all prompt tokens that is found."""
-        return sum(self.found)
+__all__ = ["Habit", "loop", "session_habits"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +57,7 @@ def loop(
     tokens: Sequence[float],
     loads: Sequence[float] = (),
     habit: Habit = PLAIN,
-) -> Loop:
+) -> Visit:
     """Return what users in a closed loop see of one engine with chunked prefill and a ladder of stores.
 
     Parameters
@@ -135,8 +101,7 @@ def loop(
     if not sizes[0] >= habit.groups * turns.longest:
         told = f"{turns.longest}" + (f" in each of {habit.groups} groups" if habit.groups > 1 else "")
         raise ValueError(f"tokens of HBM must hold the longest request, {told}, not {sizes[0]:g}")
-    seen = visits(turns, count, timed(cost), sizes.tolist(), slow, session_habits(habit, cost))
-    return Loop(tuple(seen.found), seen.rate, seen.ttft, seen.tpot, seen.in_flight, seen.full, seen.prompts)
+    return visits(turns, count, timed(cost), sizes.tolist(), slow, session_habits(habit, cost))
 
 
 def session_habits(habit: Habit, cost: Cost) -> SessionHabits:

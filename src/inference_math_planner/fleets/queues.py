@@ -11,7 +11,9 @@ from math import ceil, floor, inf, log, log1p
 
 from msgspec.structs import replace
 
-from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads
+from inference_math.evidence.records import Record
+from inference_math.optimiser.answers import solve
+from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads, told_rate
 from inference_math.optimiser.draws import fixed, mean_of, median
 from inference_math.optimiser.load import LITTLE, left_to_decode, loaded, most_prefill, pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
@@ -27,6 +29,7 @@ from inference_math.unit.asked import (
     moved_by,
     of_architecture,
     of_group,
+    of_units,
     places,
     prefill_size,
     prefill_unit,
@@ -48,9 +51,13 @@ from inference_math.unit.steps import (
     stored_tokens,
     unit_terms,
 )
-from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
-from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
-from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
+from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Row, StepCosts
+from inference_math.workload.lengths import geometric_cv
+from inference_math.workload.requests import Workload
+from inference_math_planner.answers.card import sized_as
+from inference_math_planner.answers.types import Sized
+from inference_math_planner.fleets.goodput import Tally, geometric_rows, goodput, requests_at, rows_like
+from inference_math_planner.fleets.types import Arriving, Draw, DrawnUnit, FleetGoal, RequestSource, Standing
 
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
@@ -58,6 +65,7 @@ BEFORE = 0.25  # of the requests that are measured: so many come before them, at
 AFTER = 0.1  # and after them
 FILLS = 4.0  # times what is under way at once come before, so that a replica has its usual load; as many stay after
 LONGEST = 3000  # requests before, at most
+SLICE = 50  # requests of a trace that a replica must get, to tell their share
 SETTLES = 20  # rounds, until decodes and their steps agree
 FULL = 0.97  # of what a replica serves at full load: beyond, queues grow for longer than is simulated
 ACCEPTED_SD = 0.15  # between requests, of the chance that a draft is accepted: taken on trust
@@ -82,7 +90,7 @@ STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
 
-def candidates(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
+def fleet_settings(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
     """Return the architectures that fleets are made of, with their settings: all that meet the SLA at full load.
 
     And prompts whole beside decodes, wherever whole prompts before them do. At full load each step has its part of a
@@ -195,14 +203,6 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     )  # fmt: skip
 
 
-def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
-    """Tell whether the KV cache of a unit has room for each request of a mix."""
-    longest = 0
-    for n_in, n_out, _ in mix:
-        longest = max(longest, n_in + n_out)
-    return longest <= system.kv_capacity
-
-
 def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked.unit, asked.work
@@ -231,7 +231,7 @@ def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
     return [order[floor((k + 0.5) * len(order) / many)] for k in range(many)]
 
 
-def replicas_sharing(cv: float, traffic: float, have: float, gpus: float, rate: float) -> float:
+def replicas_sharing(cv: float, goal: FleetGoal, gpus: float, rate: float) -> float:
     """Return how many replicas share the arrivals of which one gets `rate`: as many as the traffic, or the GPUs, make.
 
     `cv` is that of the times between all arrivals; 1 where it does not matter: a part of arrivals at random is at
@@ -239,7 +239,7 @@ def replicas_sharing(cv: float, traffic: float, have: float, gpus: float, rate: 
     """
     if cv == 1:
         return 1.0
-    return max(floor(have / gpus), 1.0) if have > 0 else max(traffic / rate, 1.0)
+    return max(floor(goal.have / gpus), 1.0) if goal.have > 0 else max(goal.traffic / rate, 1.0)
 
 
 def cv_at_each(cv: float, replicas: float) -> float:
@@ -264,31 +264,13 @@ def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:
     return [one * count / total for one in found]
 
 
-def played(
-    asked: Asked, system: System, under: Draw, drawn: Drawn, rate: float, replicas: float, enough: float
-) -> list[float]:
-    """Return (score, mean TTFT, mean TPOT) of a replica that gets so many requests a second; see `goodput`.
-
-    `drawn` has gaps, lengths and like, the tokens of recorded requests, and `share`, which of the requests must keep
-    both limits (0: means must). Each draw has its own arrivals, which so many `replicas` share. A score of 1 keeps the
-    promise; where it is not `enough`, the play ends early.
-    """
-    place, pace = under.place, under.pace
-    work, under_way = asked.work, usually_under_way(asked, system, pace, rate)
-    since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
-    many = since + MEASURED + max(ceil(AFTER * MEASURED), ceil(under_way))
-    lengths = shuffled(drawn.lengths, place, many, 0.0)
-    # At random, they are those of all replicas; else a part of all is drawn.
-    cv, seed = drawn.cv, lengths[0]
-    gaps = shuffled(drawn.gaps, place, many, 1.0) if cv == 1 else thinned(cv, seed, many, replicas)
-    if len(drawn.like) > 0:
-        requests = requests_like(gaps, lengths, rate, drawn.like)
-    else:
-        stored = stored_tokens(work.n_in, work.alpha)
-        requests = requests_of(gaps, lengths, rate, max(floor(work.n_in + 0.5), 1), work.n_out, stored)
-    differ(asked, requests, drawn.lengths, place)
-    tally = Tally(asked.ttft, asked.tpot, under.front, since, since + MEASURED, drawn.share, enough > 0)
-    return goodput(system, under.prefill, pace, requests, tally)
+def dealt(trace: list[tuple[float, int, int, int]], replicas: int) -> list[Request]:
+    """Return the requests of a trace that the first of some replicas gets which take turns."""
+    requests: list[Request] = []
+    for i in range(0, len(trace), replicas):
+        arrival, n_in, n_out, cached = trace[i]
+        requests.append(Request(len(requests), arrival, n_in, n_out, cached))
+    return requests
 
 
 def usually_under_way(asked: Asked, system: System, pace: StepTimes, rate: float) -> float:
@@ -382,53 +364,27 @@ def highest_rates(top: float, first: float, narrow: float, good: Callable[[float
     return low, high
 
 
-def cost(each: float, gpus: float, traffic: float, have: float) -> float:
+def cost(rate: float, gpus: float, goal: FleetGoal) -> float:
     """Return the GPUs that a traffic takes, or where there are GPUs, minus the requests/s that they serve.
 
-    By the requests/s of `each` replica, and its `gpus`. The less the better; infinity for what is not possible.
+    By the requests/s of each replica, and its `gpus`. The less the better; infinity for what is not possible.
     """
-    if each <= 0 or (have > 0 and gpus > have):
+    if rate <= 0 or (goal.have > 0 and gpus > goal.have):
         return inf
-    return -each * floor(have / gpus) if have > 0 else ceil(traffic / each) * gpus
+    return -rate * floor(goal.have / gpus) if goal.have > 0 else ceil(goal.traffic / rate) * gpus
 
 
-def worth(each: float, gpus: float, traffic: float, have: float) -> float:
+def worth(rate: float, gpus: float, goal: FleetGoal) -> float:
     """Return the requests/s of a GPU that is there, or that is bought: what is compared; 0 for what is not possible."""
-    its = cost(each, gpus, traffic, have)
+    its = cost(rate, gpus, goal)
     if its == inf:
         return 0.0
-    return -its / have if have > 0 else traffic / its
+    return -its / goal.have if goal.have > 0 else goal.traffic / its
 
 
 def slow_places(count: int) -> int:
     """Return the place, of values from the best to the worst, that a fleet is sized for: nine in ten are no worse."""
     return ceil(CAREFUL * count) - 1
-
-
-def rate_at(host: Host, name: str, units: int, row: int, place: int, guess: float) -> float:
-    """Return about what a replica with one of its rows sustains in a draw."""
-    top: float = host.top(name, units, row, place)
-    low, high = highest_rates(
-        top, guess * top, WIDE, lambda rate: host.play(name, units, row, place, rate, 1.0)[0] >= 1
-    )
-    between_both: float = (low * high) ** 0.5
-    return between_both
-
-
-def keeps(host: Host, name: str, units: int, row: int, rate: float, count: int, looked: int) -> bool:
-    """Tell whether a replica keeps the promise at a rate in nine of ten draws; the slowest are asked first.
-
-    Only so many are `looked` at: of fewer than `count` it tells that the promise may be kept, or that it is not.
-    """
-    missed = 0
-    for k in range(looked):
-        place = count - 1 - k
-        far = rate > FULL * host.top(name, units, row, place)
-        if far or host.play(name, units, row, place, rate, 1.0)[0] < 1:
-            missed += 1
-            if count - missed <= slow_places(count):
-                return False
-    return True
 
 
 def sizes_of(asked: Asked, name: str) -> list[int]:
@@ -445,248 +401,482 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     return sizes
 
 
-def sure_top(host: Host, name: str, units: int, row: int, count: int) -> float:
-    """Return what a replica serves at full load in nine of ten draws."""
-    tops = [host.top(name, units, row, place) for place in range(count)]
-    tops.sort(key=lambda top: -top)
-    return tops[slow_places(count)]
+def smallest_gpus(asked: Asked, name: str) -> int:
+    """Return the GPUs of the smallest replica of an architecture."""
+    own = of_architecture(asked, name)
+    if name != "disaggregated":
+        return own.unit.gpus
+    return prefill_unit(own).gpus + left_to_decode(sizes_of(asked, name)[0], 1, prefill_size(own)) * own.unit.gpus
 
 
-def hopes_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> list[list[float]]:
-    """Return (cost, units, row) of the replicas to try, if queues cost nothing.
+class Replica:
+    """Units of an architecture behind one router, with the settings of a row: simulated draw by draw.
 
-    The cheapest comes first, before it what would be with queues as usual; of equal ones those of most units, whose
-    queues are the shortest.
+    What was simulated is kept. `number` is that of its row, of `trials`; the draws go from the fastest to the slowest.
     """
-    hopes: list[list[float]] = []
-    sizes = sizes_of(asked, name)
+
+    def __init__(self, simulator: ReplicaSimulator, name: str, asked: Asked, row: Row, number: int) -> None:
+        pools = name == "disaggregated"
+        self.name = name
+        self.asked = asked
+        self.units = asked.units
+        self.row = row
+        self.number = number
+        self.prefill_units = floor(row.prefill_units) if pools else 0
+        self.decode_units = floor(row.decode_units) if pools else asked.units
+        self.gpus = self.prefill_units * prefill_unit(asked).gpus + self.decode_units * asked.unit.gpus
+        self._simulator = simulator
+        self._tops: list[float] = []
+        self._known: dict[tuple[int, float, bool], list[float]] = {}
+
+    def tops(self) -> list[float]:
+        """Return the requests/s at full load, by draw."""
+        if len(self._tops) == 0 and self.prefill_units == 0 and self.units > 1:
+            alone = self._simulator.replicas(self.name, 1)[self.number]  # each unit serves as much without the others
+            self._tops = [self.units * top for top in alone.tops()]
+        elif len(self._tops) == 0:
+            draws = self._simulator.drawn[self.name].draws
+            self._tops = [full(self.asked, self.name, self.row, draw.costs) for draw in draws]
+        return self._tops
+
+    def sure_top(self) -> float:
+        """Return what it serves at full load in nine of ten draws."""
+        tops = list(self.tops())
+        tops.sort(key=lambda top: -top)
+        return tops[slow_places(len(tops))]
+
+    def simulate(self, place: int, rate: float, hasty: bool) -> list[float]:
+        """Return (score, mean TTFT, mean TPOT) in a draw of the requests of a replica that gets `rate` a second.
+
+        A score of 1 keeps the promise. Where it does not, a hasty simulation ends early; see `goodput`.
+        """
+        key = (place, rate, hasty)
+        seen = self._known.get(key, [])
+        if len(seen) == 0:
+            self._simulator.pause()
+            seen = self._simulated(place, rate, hasty)
+            self._known[key] = seen
+        return seen
+
+    def _simulated(self, place: int, rate: float, hasty: bool) -> list[float]:
+        asked, source = self.asked, self._simulator.source
+        draw, system = self._simulator.drawn[self.name].draws[place], system_for(self.asked, self.name, self.row)
+        if len(source.trace) > 0:
+            replicas = ceil(source.goal.traffic / rate - 1e-9)
+            requests = dealt(source.trace, min(max(replicas, 1), max(floor(len(source.trace) / SLICE), 1)))
+            since, until = 0, len(requests)
+        else:
+            under_way = usually_under_way(asked, system, draw.pace, rate)
+            since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
+            until = since + MEASURED
+            requests = self._arriving(place, rate, until + max(ceil(AFTER * MEASURED), ceil(under_way)))
+        differ(asked, requests, source.lengths, place)
+        tally = Tally(asked.ttft, asked.tpot, draw.front, since, until, source.share, hasty)
+        return goodput(system, draw.prefill, draw.pace, requests, tally)
+
+    def _arriving(self, place: int, rate: float, count: int) -> list[Request]:
+        """Return so many requests of a draw, which has its own arrivals."""
+        source, known = self._simulator.source, self._simulator.arrivals(place, count)
+        gaps = known.gaps
+        if source.cv != 1:  # those at random are those of all replicas; else a part of all is drawn
+            gaps = thinned(source.cv, known.seed, count, replicas_sharing(source.cv, source.goal, self.gpus, rate))
+        return requests_at(gaps, known.rows, rate)
+
+    def keeps(self, rate: float, looked: int) -> bool:
+        """Tell whether the promise is kept at a rate in nine of ten draws; the slowest are asked first.
+
+        Only so many are `looked` at: of fewer than all it tells that the promise may be kept, or that it is not.
+        """
+        tops = self.tops()
+        count = len(tops)
+        spare = count - 1 - slow_places(count)  # draws that may miss it
+        for k in range(looked):
+            if looked - k <= spare:
+                return True
+            place = count - 1 - k
+            if rate > FULL * tops[place] or self.simulate(place, rate, True)[0] < 1:
+                spare -= 1
+                if spare < 0:
+                    return False
+        return True
+
+    def kept_idle(self) -> int:
+        """Return in how many of the draws it keeps the promise with next to nothing to do."""
+        return len([place for place in range(len(self.tops())) if self.simulate(place, IDLE, True)[0] >= 1])
+
+    def idle(self) -> list[float]:
+        """Return (score, mean TTFT, mean TPOT), each as nine of ten draws keep it, with next to nothing to do."""
+        count = len(self.tops())
+        draws = [self.simulate(place, IDLE, False) for place in range(count)]
+        scores, firsts, gaps = [[draw[i] for draw in draws] for i in range(3)]
+        scores.sort(key=lambda score: -score)
+        firsts.sort(key=lambda first: first)
+        gaps.sort(key=lambda gap: gap)
+        slow = slow_places(count)
+        return [scores[slow], firsts[slow], gaps[slow]]
+
+
+class ReplicaSimulator:
+    """Has the replicas of a plan, of all sizes and with all settings to try, under the draws that stand for all.
+
+    It is told the plan's question, what was solved of it under which draws, and what requests are made of.
+    """
+
+    def __init__(
+        self, asked: Asked, solved: Solution, draws: list[DrawnCoefficients], source: RequestSource
+    ) -> None:  # fmt: skip
+        # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
+        self.asked = replace(asked, work=replace(asked.work, cv=geometric_cv(asked.work.n_out)))
+        self.solved = solved
+        self.source = source
+        together = drawn_unit(self.asked, solved.costs, draws, 0.0)
+        apart = drawn_unit(
+            of_architecture(self.asked, "disaggregated"), solved.pool_costs, draws, asked.handover
+        )  # fmt: skip
+        # Settings are chosen under the draws that stand for all.
+        chosen = solved_under(asked, solved, draws, together.places)
+        other = [k for k in range(len(apart.places)) if apart.places[k] != together.places[k]]
+        pooled = solved_under(asked, solved, draws, apart.places) if len(other) > 0 else chosen
+        self.drawn: dict[str, DrawnUnit] = {}
+        settings: dict[str, Row] = {}
+        for name in ARCHITECTURES:
+            pools = name == "disaggregated"
+            self.drawn[name] = apart if pools else together
+            settings[name] = pooled[name] if pools else chosen[name]
+        self.settings = fleet_settings(self.asked, settings)
+        self.count = len(together.places)
+        self._replicas: dict[tuple[str, int], list[Replica]] = {}
+        self._arrivals = [Arriving(gaps=[], rows=[], seed=0.0) for _ in together.places]
+
+    def arrivals(self, place: int, count: int) -> Arriving:
+        """Return so many arrivals of a draw, kept until another number is asked for."""
+        if len(self._arrivals[place].rows) != count:
+            self._arrivals[place] = arriving(self.source, self.asked.work, place, count)
+        return self._arrivals[place]
+
+    def pause(self) -> None:
+        """Do what must be done before a simulation: the page has others run."""
+
+    def holds(self) -> bool:
+        """Tell whether the KV cache of a unit has room for each request of a mix."""
+        longest = 0
+        for n_in, n_out, _ in self.source.like:
+            longest = max(longest, n_in + n_out)
+        rooms = [system_for(self.drawn[name].asked, name, self.settings[name]).kv_capacity for name in self.settings]
+        return len([room for room in rooms if longest > room]) == 0
+
+    def replicas(self, name: str, units: int) -> list[Replica]:
+        """Return the replicas of so many units, by their rows."""
+        key = (name, units)
+        found = self._replicas.get(key, [])
+        if len(found) == 0:
+            own = of_units(self.drawn[name].asked, units)
+            rows = trials(own, name, self.settings[name])
+            found = [Replica(self, name, own, rows[i], i) for i in range(len(rows))]
+            self._replicas[key] = found
+        return found
+
+    def smallest(self, name: str) -> Replica:
+        """Return the smallest replica of an architecture, with the settings that are tried first."""
+        return self.replicas(name, sizes_of(self.asked, name)[0])[0]
+
+    def able(self, names: list[str]) -> bool:
+        """Tell whether some replica may keep the promise with next to nothing to do; if none may, none does under load.
+
+        Only the slowest draws are looked at.
+        """
+        for name in names:
+            for replica in self.replicas(name, self.smallest(name).units):
+                if replica.keeps(IDLE, min(FIRST, self.count)):
+                    return True
+        return False
+
+
+def arriving(source: RequestSource, work: Workload, place: int, count: int) -> Arriving:
+    """Return so many requests of a draw, which has its own arrivals, at random."""
+    lengths, stored = shuffled(source.lengths, place, count, 0.0), stored_tokens(work.n_in, work.alpha)
+    rows = geometric_rows(lengths, max(floor(work.n_in + 0.5), 1), work.n_out, stored)
+    if len(source.like) > 0:
+        rows = rows_like(lengths, source.like)
+    return Arriving(gaps=shuffled(source.gaps, place, count, 1.0), rows=rows, seed=lengths[0])
+
+
+def drawn_unit(asked: Asked, costs: list[StepCosts], draws: list[DrawnCoefficients], handover: float) -> DrawnUnit:
+    """Return a unit that does both, or one of pools, under the draws that stand for all."""
+    places = representative(asked, costs)
+    few: list[Draw] = []
+    for i in places:
+        found, factors = draws[i]
+        pace, prefill = pace_of(asked, found, factors), prefill_pace(asked, found, factors)
+        few.append(Draw(pace=pace, prefill=prefill, front=costs[i].front + handover, costs=costs[i]))
+    return DrawnUnit(asked=asked, places=places, draws=few)
+
+
+def solved_under(
+    asked: Asked, solved: Solution, draws: list[DrawnCoefficients], places: list[int]
+) -> dict[str, Row]:  # fmt: skip
+    """Return the settings that are chosen under a few of the draws."""
+    return solved.settings if len(places) == len(draws) else solve(asked, [draws[i] for i in places]).settings
+
+
+class Candidate(Record):
+    """A replica to try, and what a fleet of it costs without queues, and with queues as usual; see `cost`."""
+
+    replica: Replica
+    bound: float
+    usual: float
+
+
+class Incumbent(Record):
+    """The best fleet so far, replicas with so many requests/s each, or none; see `cost`."""
+
+    replica: Replica
+    replicas: int = 0
+    rate: float = 0.0
+    cost: float = inf
+
+
+def candidates(simulator: ReplicaSimulator, name: str, goal: FleetGoal) -> list[Candidate]:
+    """Return the replicas to try: that which costs least without queues comes first.
+
+    Before it what would be with queues as usual; of equal ones those of most units, whose queues are the shortest.
+    """
+    found: list[Candidate] = []
+    sizes = sizes_of(simulator.asked, name)
     sizes.reverse()
     for units in sizes:
-        for row in range(host.rows(name, units)):
-            gpus = replica_gpus(asked, name, units, row)
-            alone = name != "disaggregated"  # units without pools serve as much as each of them does
-            top = units * sure_top(host, name, 1, row, count) if alone else sure_top(host, name, units, row, count)
-            least = cost(FULL * top, gpus, traffic, have)
-            if least < inf:
-                hopes.append([least, units, row, cost(GUESS * top, gpus, traffic, have)])
-    usual = inf
-    for hope in hopes:
-        usual = min(usual, hope[3])
-    first = [hope for hope in hopes if hope[3] == usual][:1]
-    hopes.sort(key=lambda hope: hope[0])
-    first.extend([hope for hope in hopes if hope[1] != first[0][1] or hope[2] != first[0][2]])
+        for replica in simulator.replicas(name, units):
+            top = replica.sure_top()
+            bound, usual = cost(FULL * top, replica.gpus, goal), cost(GUESS * top, replica.gpus, goal)
+            if bound < inf:
+                found.append(Candidate(replica=replica, bound=bound, usual=usual))
+    usually = list(found)
+    usually.sort(key=lambda candidate: candidate.usual)
+    found.sort(key=lambda candidate: candidate.bound)
+    return led_by(usually[0].replica, found) if len(found) > 0 else found
+
+
+def led_by(replica: Replica, others: list[Candidate]) -> list[Candidate]:
+    """Return candidates in their order, but first that of a replica."""
+    first = [candidate for candidate in others if candidate.replica is replica]
+    first.extend([candidate for candidate in others if candidate.replica is not replica])
     return first
 
 
-def pools_of(name: str, units: int, row: int, size: float) -> list[int]:
-    """Return the prefill units and the decode units of a replica with one of the rows that are tried; see `trials`.
-
-    `size`: the GPUs of a prefill unit over those of a decode unit.
-    """
-    prefill = 1 + row * max(1, floor(units / SPLITS)) if name == "disaggregated" else 0
-    return [prefill, left_to_decode(units, prefill, size)]
-
-
-def replica_gpus(asked: Asked, name: str, units: int, row: int) -> int:
-    """Return the GPUs of a replica with one of the rows that are tried: units of two sizes may leave some over."""
-    own = of_architecture(asked, name)
-    if name != "disaggregated":
-        return units * own.unit.gpus
-    prefill, decode = pools_of(name, units, row, prefill_size(own))
-    return prefill * prefill_unit(own).gpus + decode * own.unit.gpus
-
-
-def smallest_gpus(asked: Asked, name: str) -> int:
-    """Return the GPUs of the smallest replica of an architecture."""
-    return replica_gpus(asked, name, sizes_of(asked, name)[0], 0)
-
-
-def no_better(name: str, many: int, units: int, row: int, size: float, failed: list[list[int]]) -> bool:
+def no_better(replica: Replica, many: int, failed: list[Incumbent]) -> bool:
     """Tell whether replicas have no more units, in either pool, than some that fail, and share queues no better."""
-    own = pools_of(name, units, row, size)
-    for more, of, which in failed:
-        theirs = pools_of(name, of, which, size)
-        alike = name == "disaggregated" or which == row
-        if alike and many >= more and many * own[0] <= more * theirs[0] and many * own[1] <= more * theirs[1]:
+    prefill, decode = many * replica.prefill_units, many * replica.decode_units
+    for other in failed:
+        than = other.replica
+        alike = replica.name == "disaggregated" or than.number == replica.number
+        fewer = prefill <= other.replicas * than.prefill_units and decode <= other.replicas * than.decode_units
+        if alike and fewer and many >= other.replicas:
             return True
     return False
 
 
-def best_among(
-    asked: Asked, host: Host, name: str, hopes: list[list[float]], traffic: float, have: float, count: int, looked: int,
-    bar: float, guess: float,
-) -> tuple[int, int, int, float]:  # fmt: skip
-    """Return what `cheapest` does, as far as so many draws that are `looked` at tell: what costs less than a `bar`.
+def best_among(tried: list[Candidate], none: Incumbent, goal: FleetGoal, looked: int, before: Incumbent) -> Incumbent:
+    """Return the best fleet of some candidates, as far as so many draws that are `looked` at tell; else `none`.
 
-    A `guess` at the rate of the first of them shortens the search.
+    Of equal ones the first. What costs more without queues than the best so far needs no simulation; of the rest each
+    is asked once whether it does better. A fleet that was the best `before`, of the first of them, shortens the search.
     """
-    units, row, many, each, least = 0, 0, 0, 0.0, bar
-    failed: list[list[int]] = []
-    size = prefill_size(asked)
-    for hope in hopes:
-        of, which = floor(hope[1]), floor(hope[2])
-        gpus = replica_gpus(asked, name, of, which)
-        fits = floor(have / gpus) if have > 0 else (ceil(least / gpus) - 1 if least < inf else 0)
-        if hope[0] >= least or (fits > 0 and no_better(name, fits, of, which, size, failed)):
+    best, at = none, -1
+    failed: list[Incumbent] = []
+    order = list(range(len(tried)))
+    if goal.have <= 0:  # large replicas share their queues: where they fail, small ones do
+        order.sort(key=lambda i: -tried[i].replica.units if i > 0 or before.replicas == 0 else -inf)
+    for i in order:
+        replica = tried[i].replica
+        bar = best.cost + 1 if i < at else best.cost
+        most = most_replicas(replica.gpus, goal, bar)
+        if tried[i].bound >= bar or (most > 0 and no_better(replica, most, failed)):
             continue
-        if have > 0:
-            # Other settings of the same units must be better by more than simulations resolve.
-            more = RESOLVED if of == units and name != "disaggregated" else BEATS
-            wanted = more * max(-least, 0.0) / fits if least < inf else 0.0
-            rate = sure_rate(host, name, of, which, wanted, count, looked, guess)
-            guess = 0.0
-            its = -rate * fits
+        near = best if best.replicas > 0 else before
+        if goal.have > 0:
+            fleet = most_served(replica, most, best, looked, near.rate if replica is near.replica else 0.0)
         else:
-            enough = fewest(host, name, of, which, traffic, fits, count, looked)
-            rate, its = traffic / max(enough, 1), enough * gpus
-            if enough > 0:
-                fits = enough
-        if rate > 0 and fits > 0 and its < least and (have > 0 or its > 0):
-            units, row, many, each, least = of, which, fits, rate, its
-        elif fits > 0:
-            failed.append([fits, of, which])
-    return units, row, many, each
+            fleet = fewest(replica, most, near, goal, looked)
+        if fleet.replicas > 0 and fleet.cost < bar:
+            best, at = fleet, i
+        elif most > 0:
+            failed.append(Incumbent(replica=replica, replicas=most))
+    return best
 
 
-def cheapest(
-    asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float
-) -> tuple[int, int, int, float]:
-    """Return (units, row, replicas, requests/s of each) with which the fewest GPUs keep the promise for the traffic.
+def most_replicas(gpus: int, goal: FleetGoal, bar: float) -> int:
+    """Return how many replicas fit into the GPUs that there are, or cost less than a bar; 0 for any number."""
+    if goal.have > 0:
+        return floor(goal.have / gpus)
+    return ceil(bar / gpus) - 1 if bar < inf else 0
 
-    Or with which the GPUs that there are serve most. What is more than that at full load needs no simulation, and of
-    the rest each is asked once whether it would do better than the best so far. The slowest draws are asked first; all
-    of them about what is the best by these. No replicas where none keeps it at less than a `bar`; see `cost`.
+
+def cheapest(simulator: ReplicaSimulator, name: str, goal: FleetGoal, bar: float) -> Incumbent:
+    """Return the fleet of an architecture of the fewest GPUs that keep the promise for the traffic.
+
+    Or with which the GPUs that there are serve most. The slowest draws are asked first; all of them about what is the
+    best by these. No replicas where none keeps the promise at less than a `bar`; see `cost`.
     """
-    hopes = [hope for hope in hopes_of(asked, host, name, traffic, have, count) if hope[0] < bar]
-    units, row, many, each = best_among(asked, host, name, hopes, traffic, have, count, min(FIRST, count), bar, 0.0)
-    if many > 0:
-        first = [hope for hope in hopes if hope[1] == units and hope[2] == row]
-        first.extend([hope for hope in hopes if hope[1] != units or hope[2] != row])
-        units, row, many, each = best_among(asked, host, name, first, traffic, have, count, count, bar, each)
-    return (units, row, many, each) if many > 0 else (sizes_of(asked, name)[0], 0, 0, 0.0)
+    tried = [candidate for candidate in candidates(simulator, name, goal) if candidate.bound < bar]
+    none = Incumbent(replica=simulator.smallest(name), cost=bar)
+    first = best_among(tried, none, goal, min(FIRST, simulator.count), none)
+    return best_among(led_by(first.replica, tried), none, goal, simulator.count, first) if first.replicas > 0 else none
 
 
-def least_of(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int, bar: float) -> float:
-    """Return what an architecture costs, if that is less than a `bar`; else it.
+def least_of(simulator: ReplicaSimulator, names: list[str], goal: FleetGoal, bar: float) -> float:
+    """Return what the best of some architectures costs, if that is less than a `bar`; else infinity.
 
     Minus requests/s where there are GPUs, or GPUs for the traffic: what another layout is held against.
     """
-    own = of_architecture(asked, name)
-    units, row, many, each = cheapest(own, host, name, traffic, have, count, bar)
-    if many == 0:
-        return bar
-    return -each * many if have > 0 else 1.0 * many * replica_gpus(own, name, units, row)
+    own = [name for name in names if name in simulator.settings]
+    if not simulator.holds() or not simulator.able(own):
+        return inf
+    own.sort(key=lambda name: -told_rate(simulator.solved, name)[0])
+    least = bar
+    for name in own:
+        least = cheapest(simulator, name, goal, least).cost
+    return least if least < bar else inf
 
 
-def sure_rate(
-    host: Host, name: str, units: int, row: int, least: float, count: int, looked: int, guess: float
-) -> float:  # fmt: skip
-    """Return about the highest rate at which a replica keeps the promise in nine of ten draws: one that was tried.
+def most_served(replica: Replica, many: int, best: Incumbent, looked: int, guess: float) -> Incumbent:
+    """Return as many replicas as there are, at the rate at which each keeps the promise, if that is more than the best.
 
-    0 where it is not `least`, if that is more than 0. Looked for from a `guess`, if that is; only so many draws are
-    `looked` at, see `keeps`.
+    Else none. Other settings of the same units must be better by more than simulations resolve. The rate is one that
+    was tried: looked for from a `guess`, if that is; only so many draws are `looked` at, see `keeps`.
     """
-    top = sure_top(host, name, units, row, count)
+    top, least = replica.sure_top(), 0.0
 
     def good(rate: float) -> bool:
-        return keeps(host, name, units, row, rate, count, looked)
+        return replica.keeps(rate, looked)
 
+    if best.cost < inf:
+        alike = best.replicas > 0 and replica.units == best.replica.units and replica.name != "disaggregated"
+        least = (RESOLVED if alike else BEATS) * max(-best.cost, 0.0) / many
     if least > 0 and (least > FULL * top or not good(least)):
-        return 0.0
-    return highest_rates(top, guess if guess > 0 else max(least, GUESS * top), NARROW, good)[0]
+        return Incumbent(replica=replica)
+    rate = highest_rates(top, guess if guess > 0 else max(least, GUESS * top), NARROW, good)[0]
+    return Incumbent(replica=replica, replicas=many if rate > 0 else 0, rate=rate, cost=-rate * many)
 
 
-def fewest(
-    host: Host, name: str, units: int, row: int, traffic: float, most: int, count: int, looked: int
-) -> int:  # fmt: skip
-    """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else 0.
+def fewest(replica: Replica, most: int, near: Incumbent, goal: FleetGoal, looked: int) -> Incumbent:
+    """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else none.
 
-    Only so many draws are `looked` at; see `keeps`.
+    Only so many draws are `looked` at; see `keeps`. It looks first where another fleet is, as a share of full load.
     """
-    top = sure_top(host, name, units, row, count)
-    if not top > 0:
-        return 0
+    top, traffic = replica.sure_top(), goal.traffic
 
-    def kept(many: int) -> bool:
-        return keeps(host, name, units, row, traffic / many, count, looked)
+    def fleet_of(many: int) -> Incumbent:
+        return Incumbent(replica=replica, replicas=many, rate=traffic / max(many, 1), cost=1.0 * many * replica.gpus)
 
-    short = ceil(traffic / (FULL * top)) - 1
-    if most > 0 and (short >= most or not kept(most)):
-        return 0
-    dearest = floor(traffic / (LEAST * top))
-    at = short + 1
-    while not kept(at):
-        if at > dearest:
-            return 0
-        short = at
-        at = ceil(at * STRIDE) if most <= 0 else min(ceil(at * STRIDE), most)
-    return short + 1 + largest_whole(at - short - 1, lambda more: not kept(short + more))
+    def missed(many: int) -> bool:
+        return not replica.keeps(traffic / many, looked)
+
+    short = ceil(traffic / (FULL * top)) - 1 if top > 0 else 0
+    if near.replica is replica and near.replicas > 0 and not missed(near.replicas):
+        return fleet_of(near.replicas)  # with fewer draws it was found that fewer do not
+    if not top > 0 or (most > 0 and (short >= most or missed(most))):
+        return Incumbent(replica=replica)
+    # Numbers of replicas to try, the last of which is enough if only so many may be.
+    steps = [short + 1]
+    end = most if most > 0 else floor(traffic / (LEAST * top)) + 1
+    while steps[len(steps) - 1] < end:
+        step = ceil(steps[len(steps) - 1] * STRIDE)
+        steps.append(step if most <= 0 else min(step, most))
+    share = near.rate / near.replica.sure_top() if near.replicas > 0 else GUESS
+    last = len(steps) - 1 if most > 0 else len(steps)
+    at = min(len([step for step in steps if step < traffic / (share * top)]), last)
+    while at < last and missed(steps[at]):
+        at += 1
+    while at > 0 and not missed(steps[at - 1]):
+        at -= 1
+    if at == len(steps):
+        return Incumbent(replica=replica)
+    short = steps[at - 1] if at > 0 else short
+    return fleet_of(short + 1 + largest_whole(steps[at] - short - 1, lambda more: missed(short + more)))
 
 
-def sustained(host: Host, name: str, units: int, row: int, count: int) -> list[float]:
-    """Return what a replica sustains in each draw, from the fastest at full load to the slowest.
+def rate_at(replica: Replica, place: int, guess: float) -> float:
+    """Return about what a replica sustains in a draw."""
+    top = replica.tops()[place]
+    low, high = highest_rates(top, guess * top, WIDE, lambda rate: replica.simulate(place, rate, True)[0] >= 1)
+    between_both: float = (low * high) ** 0.5
+    return between_both
+
+
+def sustained(replica: Replica) -> list[float]:
+    """Return what a replica sustains in each draw.
 
     Every fifth draw is simulated, the slowest, too; between two of them the share of full load is taken to change
     evenly, where either sustains anything.
     """
-    found: list[float] = [-1.0 for _ in range(count)]
+    tops = replica.tops()
+    count = len(tops)
+    found: list[float] = [-1.0 for _ in tops]
     guess = GUESS
     for place in range(count):
         if place % APART_DRAWS == 0 or place == count - 1:
-            found[place] = rate_at(host, name, units, row, place, guess)
-            share = found[place] / host.top(name, units, row, place)
+            found[place] = rate_at(replica, place, guess)
+            share = found[place] / tops[place]
             guess = max(share, LEAST) if share > 0 else guess
     for place in range(count):
         if found[place] < 0:
             before = place - place % APART_DRAWS
             after = min(before + APART_DRAWS, count - 1)
-            low, high = [found[at] / host.top(name, units, row, at) for at in [before, after]]
-            top = host.top(name, units, row, place)
+            low, high = found[before] / tops[before], found[after] / tops[after]
             part = (place - before) / (after - before)
             either = min(low, high) > 0
-            found[place] = (
-                top * (low + part * (high - low)) if either else rate_at(host, name, units, row, place, GUESS)
-            )
+            found[place] = tops[place] * (low + part * (high - low)) if either else rate_at(replica, place, GUESS)
     return found
 
 
-def kept_idle(host: Host, name: str, units: int, row: int, count: int) -> int:
-    """Return in how many of the first draws a replica with next to nothing to do keeps the promise."""
+def standing(simulator: ReplicaSimulator, name: str, goal: FleetGoal) -> Standing:
+    """Return the best replica of an architecture, and the fleet of it: none where it keeps the promise nowhere."""
+    best = cheapest(simulator, name, goal, inf)
+    replica = best.replica
+    fleet = Standing(
+        name=name, units=replica.units, row=replica.number, gpus=replica.gpus, each=sustained(replica),
+        replicas=best.replicas, idle=0 if best.replicas > 0 else replica.kept_idle(),
+    )  # fmt: skip
+    if best.replicas > 0:
+        settle(fleet, best, goal)
+    return fleet
+
+
+def settle(fleet: Standing, best: Incumbent, goal: FleetGoal) -> None:
+    """Say of a fleet how many GPUs it has, what it serves, and what its requests see at that, by the draws."""
+    replica, many, owned = best.replica, best.replicas, goal.have > 0
+    rate = many * best.rate if owned else goal.traffic
+    tops = replica.tops()
+    needs = [ceil(goal.traffic / each) * replica.gpus if each > 0 else inf for each in fleet.each]
+    first: list[float] = []
+    gaps: list[float] = []
     kept = 0
-    for place in range(count):
-        kept += 1 if host.play(name, units, row, place, IDLE, 1.0)[0] >= 1 else 0
-    return kept
+    for place in range(len(tops)):
+        seen = replica.simulate(place, best.rate, True)
+        if seen[0] < 1:  # it was broken off
+            seen = replica.simulate(place, best.rate, False)
+        first.append(seen[1])
+        gaps.append(seen[2])
+        kept += 1 if seen[0] >= 1 else 0
+    spans = [ceil(end / replica.gpus - 1e-9) * replica.gpus if end < inf else inf for end in spread_of(needs)]
+    gpus, served = many * replica.gpus, spread_of([many * each for each in fleet.each])
+    fleet.gpus_all = fixed(gpus) if owned else [gpus, min(spans[0], gpus), max(spans[1], gpus)]
+    fleet.rate = [rate, min(served[0], rate), max(served[1], rate)] if owned else fixed(rate)
+    fleet.sold, fleet.full, fleet.kept = rate, median([many * top for top in tops]), kept / len(tops)
+    fleet.ttft, fleet.tpot = middle_of(first), middle_of(gaps)
 
 
-def standing(asked: Asked, host: Host, name: str, traffic: float, have: float, count: int) -> Standing:
-    """Return the best replica of an architecture, and the fleet of it, or no fleet where it keeps the promise nowhere.
-
-    units, row, gpus, each (requests/s by draw), sure (what it sustains in nine of ten draws), and what `settle` tells.
-    `host` answers what was asked before from memory: rows(name, units), the number of `trials`; top(name, units, row,
-    place), requests/s at full load; play(name, units, row, place, rate, enough), what is `played`.
-    """
-    own = of_architecture(asked, name)
-    units, row, many, sure = cheapest(own, host, name, traffic, have, count, inf)
-    one = Standing(
-        name=name,
-        units=units,
-        row=row,
-        gpus=replica_gpus(own, name, units, row),
-        each=sustained(host, name, units, row, count),
-        sure=sure,
-        replicas=many,
-        idle=0.0,
-    )
-    if many > 0:
-        settle(host, one, traffic, have, count)
-    else:
-        one.idle = kept_idle(host, name, units, row, count)
-    return one
+def fleet_sized(replica: Replica, fleet: Standing) -> Sized:
+    """Return what a card compares of a fleet."""
+    size = sized_as(replica.asked, replica.name, replica.units, replica.row)
+    size.replicas, size.gpus, size.rate = fleet.replicas, fleet.gpus_all, fleet.rate
+    size.ttft, size.tpot, size.kept = fleet.ttft, fleet.tpot, fleet.kept
+    return size
 
 
 def crowd(
-    fleets: dict[str, Standing], traffic: float, have: float, count: int, doubts: dict[str, list[float]]
-) -> Solution:
+    fleets: dict[str, Standing], goal: FleetGoal, count: int, doubts: dict[str, list[float]]
+) -> Solution:  # fmt: skip
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
     Equal ones are ordered by what they serve in the mean over the draws. It is a tie if the next is as good, as far as
@@ -695,50 +885,23 @@ def crowd(
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}
+    goodput: dict[str, float] = {}
     for name in ARCHITECTURES:
         rates[name], costs[name] = [0.0 for _ in range(count)], inf
         if name in fleets and fleets[name].replicas > 0:
-            one = fleets[name]
-            rates[name] = [worth(each, one.gpus, traffic, have) for each in one.each]
-            costs[name] = -one.sold if have > 0 else one.gpus_all[0]
-    goodput: dict[str, float] = {}
-    for name in ARCHITECTURES:
+            fleet = fleets[name]
+            rates[name] = [worth(rate, fleet.gpus, goal) for rate in fleet.each]
+            costs[name] = -fleet.sold if goal.have > 0 else fleet.gpus_all[0]
         goodput[name] = mean_of(rates[name])
     solution = chosen(rates, goodput, doubts)
     order = solution.order
     order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]
     both = costs[first] < inf and costs[second] < inf
-    near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
+    near = costs[second] <= costs[first] / RESOLVED if goal.have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
     tie = both and (near or solution.best_in[first] < LIKELY)
     best = first if costs[first] < inf else ""
     return replace(solution, best=best, lead=mean_of(leads(rates[first], rates[second])), tie=tie)
-
-
-def settle(host: Host, one: Standing, traffic: float, have: float, count: int) -> None:
-    """Say of a fleet how many GPUs it has, what it serves, and what its requests see at that, by the draws."""
-    fits = one.replicas
-    own = one.sure if have > 0 else traffic / fits
-    rate = fits * own if have > 0 else traffic
-    name, units, row = one.name, one.units, one.row
-    needs = [ceil(traffic / each) * one.gpus if each > 0 else inf for each in one.each]
-    full_loads = [fits * host.top(name, units, row, place) for place in range(count)]
-    first: list[float] = []
-    gaps: list[float] = []
-    kept = 0
-    for place in range(count):
-        told = host.play(name, units, row, place, own, 1.0)
-        if told[0] < 1:  # it was broken off
-            told = host.play(name, units, row, place, own, 0.0)
-        first.append(told[1])
-        gaps.append(told[2])
-        kept += 1 if told[0] >= 1 else 0
-    spans = [ceil(end / one.gpus - 1e-9) * one.gpus if end < inf else inf for end in spread_of(needs)]
-    gpus, served = fits * one.gpus, spread_of([fits * each for each in one.each])
-    one.gpus_all = [gpus, min(spans[0], gpus), max(spans[1], gpus)] if have <= 0 else fixed(gpus)
-    one.rate = [rate, min(served[0], rate), max(served[1], rate)] if have > 0 else fixed(rate)
-    one.sold, one.full, one.kept = rate, median(full_loads), kept / count
-    one.ttft, one.tpot = middle_of(first), middle_of(gaps)
 
 
 def middle_of(values: list[float]) -> list[float]:

@@ -7,9 +7,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from itertools import islice
-from math import ceil, floor, inf
+from functools import lru_cache
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,13 @@ from msgspec.structs import replace as changed
 from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
-from inference_math.optimiser.choice import told_rate
-from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
-from inference_math.simulate.engine import Request
-from inference_math.unit.asked import of_units, sent_bytes
-from inference_math.unit.types import Asked, Row, StepCosts
+from inference_math.unit.asked import sent_bytes
+from inference_math.unit.types import Row
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
-from inference_math_planner.answers.card import card_of, fleet_sized
+from inference_math_planner.answers.card import card_of
 from inference_math_planner.answers.deployment import (
     Plan,
     as_commands,
@@ -41,10 +37,9 @@ from inference_math_planner.answers.deployment import (
 from inference_math_planner.answers.notes import idle, short, sized_how
 from inference_math_planner.answers.record import Card, Choice, Record, Three, carded, rows_of
 from inference_math_planner.answers.text import sentence, started
-from inference_math_planner.answers.types import Sized as Size
 from inference_math_planner.fleets import queues
-from inference_math_planner.fleets.goodput import Tally, goodput
-from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
+from inference_math_planner.fleets.queues import Replica, ReplicaSimulator
+from inference_math_planner.fleets.types import FleetGoal, RequestSource, Standing
 
 __all__ = [
     "RATES", "SHARED", "Arrivals", "Fleet", "NoFleetError", "as_record", "asked_of", "capacity", "chances",
@@ -56,7 +51,6 @@ SHARED = 0.9
 _NONE = "no fleet keeps the promise"
 _ROOMY = 1.1  # times what an idle replica's requests see: limits that it keeps
 Shown = Callable[[Iterable[Any]], Iterable[Any]]
-_SLICE = 50  # requests of a trace that a replica must get, to tell their share
 _BURSTS = Interval(0, 10)
 _GAPS = 2039  # times between arrivals that are drawn: a prime, so that each draw has them in another order
 RATES = Interval(1e-3, 1e6)  # requests/s
@@ -258,9 +252,8 @@ def fleet(
     NoFleetError
         A ValueError, for traffic whose tail no number of replicas brings within the SLA.
     """
-    rate = _rate(traffic)
-    sent = traffic if isinstance(traffic, Trace) else rate
-    return _chosen(found, architecture, asked_of(sent, quantile, arrivals, 0), rate, 0, workers, shown)
+    problem = asked_of(traffic, quantile, arrivals, 0)
+    return _chosen(found, architecture, problem, workers, shown)
 
 
 def capacity(
@@ -283,190 +276,187 @@ def capacity(
     ValueError
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
-    most = as_whole("gpus", gpus, 1, 1_000_000)
-    return _chosen(found, architecture, asked_of(0.0, quantile, arrivals, most), 0.0, most, workers, shown)
+    problem = asked_of(0.0, quantile, arrivals, as_whole("gpus", gpus, 1, 1_000_000))
+    return _chosen(found, architecture, problem, workers, shown)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked of a plan's fleets: `share` 0 for means, a `trace` to play, the GPUs that there are or 0."""
+
+    rate: float
+    have: int
+    share: float
+    arrivals: Arrivals
+    trace: Trace | None
+
+    @property
+    def goal(self) -> FleetGoal:
+        """The same, as `queues` takes it."""
+        return FleetGoal(traffic=self.rate, have=self.have)
+
+    @property
+    def played(self) -> str:
+        """What requests are: of a trace, of a mix, or neither."""
+        return "trace" if self.trace else "mix" if self.arrivals.mix else ""
+
+
+def asked_of(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> Problem:
+    """Return what is asked; see `fleet` and `capacity` for the parameters and the errors."""
+    trace = traffic if isinstance(traffic, Trace) else None
+    rate = _rate(traffic) if have == 0 else 0.0
+    if arrivals.mix is not None and (not isinstance(arrivals.mix, Trace) or trace is not None):
+        raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {arrivals.mix!r:.80}")
+    share = 0.0 if quantile is None else as_number("quantile", quantile, SHARE)
+    return Problem(rate, have, share, arrivals, trace)
 
 
 def _chosen(
-    found: Plan, architecture: str | None, asked: _Asked, rate: float, have: int, workers: int, shown: Shown
+    found: Plan, architecture: str | None, problem: Problem, workers: int, shown: Shown
 ) -> Fleet:  # fmt: skip
     if not found.feasible:
         raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
-    host = _host(found, asked)
-    names = list(host.settings)
+    simulator = _simulator(found, problem)
+    if not simulator.holds():
+        raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
+    names, have = list(simulator.settings), problem.have
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
     least = min(queues.smallest_gpus(found.case.asked, name) for name in names)
     if have and have < least:
         raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
-    if not _able(host, names):
-        cheapest = {name: queues.sizes_of(found.case.asked, name)[0] for name in names}
-        kept = {name: queues.kept_idle(host.asked, name, units, 0, host.count) for name, units in cheapest.items()}
-        raise _none(host, asked, kept)
-    fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
-    crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.doubts)
-    ordered = [name for name in crowd.order if name in names and fleets[name].replicas]
-    if not ordered:
-        raise _none(host, asked, {name: fleets[name].idle for name in names})
-    first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
-    sizes = [_size(host, fleets[name]) for name in ordered]
-    about = found.about("rate" if have else "gpus", rate, have)
-    card = carded(card_of(found.case.asked, sizes, crowd, about))
+    if not simulator.able(names):
+        raise _none(simulator, problem, {name: simulator.smallest(name).kept_idle() for name in names})
+    fleets = _standings(found, tuple(names), problem, workers, shown)
+    crowd = queues.crowd(fleets, problem.goal, simulator.count, found.case.doubts)
+    order = [name for name in crowd.order if name in names and fleets[name].replicas]
+    if not order:
+        raise _none(simulator, problem, {name: fleets[name].idle for name in names})
+    ordered = [(simulator.replicas(name, fleets[name].units)[fleets[name].row], fleets[name]) for name in order]
+    first, *others = [_fleet(found, crowd, *each, problem) for each in ordered]
+    about = found.about("rate" if have else "gpus", problem.rate, have)
+    card = carded(card_of(found.case.asked, [queues.fleet_sized(*each) for each in ordered], crowd, about))
     return replace(first, others=tuple(others), tie=bool(crowd.tie) and bool(others), card=card)
 
 
-def _able(host: _Host, names: Sequence[str]) -> bool:
-    """Return whether some replica keeps the promise with next to nothing to do; if none does, none does under load."""
-    for name in names:
-        units = queues.sizes_of(host.case.asked, name)[0]
-        for row in range(host.asked.rows(name, units)):
-            if queues.keeps(host.asked, name, units, row, queues.IDLE, host.count, host.count):
-                return True
-    return False
-
-
-def _none(host: _Host, asked: _Asked, kept: Mapping[str, float]) -> NoFleetError:
+def _none(simulator: ReplicaSimulator, problem: Problem, kept: Mapping[str, float]) -> NoFleetError:
     """Return the error of a promise that no replica keeps, with the draws in which each architecture's does idly."""
-    keeps = [idle(name, many) for name, many in kept.items()]
-    told = say(short(asked.share, host.count, queues.slow_places(host.count) + 1, keeps))
-    return NoFleetError(told, _nearest(host, asked), "traffic must be what replicas can serve; ")
+    keeps, count = [idle(name, many) for name, many in kept.items()], simulator.count
+    told = say(short(problem.share, count, queues.slow_places(count) + 1, keeps))
+    return NoFleetError(told, _nearest(simulator, problem), "traffic must be what replicas can serve; ")
 
 
-def _size(host: _Host, one: Standing) -> Size:
-    """Return what a card compares of an architecture's fleet."""
-    name, units = one.name, int(one.units)
-    return fleet_sized(host.of(name, units)[0], one, host.row(name, units, int(one.row)))
-
-
-def _nearest(host: _Host, asked: _Asked) -> Iterator[str]:
+def _nearest(simulator: ReplicaSimulator, problem: Problem) -> Iterator[str]:
     """Yield promises that replicas keep in nine of ten draws with next to nothing to do: a share, and limits.
 
     A share below one in ten is none; limits are those of equal prompts, of which all see as much.
     """
-    count, case = host.count, host.case
-    slow, share, limits = queues.slow_places(count), 0.0, [(inf, inf)]
-    for name in host.settings:
-        units = queues.sizes_of(case.asked, name)[0]
-        told = [host.asked.play(name, units, 0, place, queues.IDLE, 0.0) for place in range(count)]
-        share = max(share, asked.share * sorted((one[0] for one in told), reverse=True)[slow])
-        limits.append((sorted(one[1] for one in told)[slow], sorted(one[2] for one in told)[slow]))
-    if 0.1 <= share < asked.share:
+    limits = simulator.asked.ttft, simulator.asked.tpot
+    seen = [simulator.smallest(name).idle() for name in simulator.settings]
+    share = problem.share * max((score for score, *_ in seen), default=0.0)
+    if 0.1 <= share < problem.share:
         yield f"--quantile {floor(100 * share) / 100:g} with these limits"
-    first, gap = min(limits, key=lambda one: max(one[0] / case.sla.ttft, one[1] / case.sla.tpot))
-    if asked.like or not first < inf:
+    if problem.played or not seen:
         return
-    looser = [max(limit, _ROOMY * seen) for limit, seen in ((case.sla.ttft, first), (case.sla.tpot, gap))]
-    yield f"--ttft {looser[0]:.2g} --tpot {looser[1]:.2g}, which a replica keeps that has little to do"
+    _, *least = min(seen, key=lambda one: max(one[1] / limits[0], one[2] / limits[1]))
+    ttft, tpot = (max(limit, _ROOMY * mean) for limit, mean in zip(limits, least, strict=True))
+    yield f"--ttft {ttft:.2g} --tpot {tpot:.2g}, which a replica keeps that has little to do"
 
 
-def least_of(found: Plan, names: Sequence[str], asked: _Asked, rate: float, have: int, bar: float) -> float:
+def least_of(found: Plan, names: Sequence[str], problem: Problem, bar: float) -> float:
     """Return what the best of some architectures of a plan costs, if that is less than a `bar`; else infinity.
 
     GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`.
     """
-    try:
-        host = _host(found, asked)
-    except NoFleetError:
-        return inf
-    if not _able(host, [name for name in names if name in host.settings]):
-        return inf
-    least = bar
-    settled = [name for name in names if name in host.settings]
-    for name in sorted(settled, key=lambda name: -told_rate(found.solved, name)[0]):
-        least = queues.least_of(found.case.asked, host.asked, name, rate, float(have), host.count, least)
-    return least if least < bar else inf
+    return queues.least_of(_simulator(found, problem), list(names), problem.goal, bar)
 
 
 @lru_cache(maxsize=12)
 def _standings(
-    found: Plan, names: tuple[str, ...], asked: _Asked, rate: float, have: int, workers: int, shown: Shown
-) -> dict[str, Standing]:
+    found: Plan, names: tuple[str, ...], problem: Problem, workers: int, shown: Shown
+) -> dict[str, Standing]:  # fmt: skip
     """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
-    question = (found, asked, rate, have)
+    simulator = _simulator(found, problem)
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
-        # What is asked holds functions, which only a process that is forked knows; the slowest comes first.
+        # A simulator holds functions, which only a process that is forked knows; the slowest comes first.
         slowest = sorted(names, key=lambda name: name != "chunked")
         others = set(multiprocessing.active_children())
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _ask, (question,)) as pool:
+        asked = (simulator, problem.goal)
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _Worker.begin, asked) as pool:
             try:
-                return dict(shown(zip(slowest, pool.map(_answer, slowest), strict=True)))
+                return dict(shown(zip(slowest, pool.map(_Worker.answer, slowest), strict=True)))
             except KeyboardInterrupt:
                 for worker in set(multiprocessing.active_children()) - others:
                     worker.terminate()  # else the pool waits for what nobody wants any more
                 raise
-    return {name: _standing(question, name) for name in shown(names)}
+    return {name: queues.standing(simulator, name, problem.goal) for name in shown(names)}
 
 
-_questions: list[_Question] = []  # what this process is asked, in a process that answers
+class _Worker:
+    """A process that answers: what it is asked."""
+
+    simulator: ReplicaSimulator
+    goal: FleetGoal
+
+    @classmethod
+    def begin(cls, simulator: ReplicaSimulator, goal: FleetGoal) -> None:
+        """Begin such a process."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that asked ends these
+        cls.simulator, cls.goal = simulator, goal
+
+    @classmethod
+    def answer(cls, name: str) -> Standing:
+        """Return the fleet of an architecture."""
+        return queues.standing(cls.simulator, name, cls.goal)
 
 
-def _ask(question: _Question) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that asked ends these
-    _questions[:] = [question]
-
-
-def _answer(name: str) -> Standing:
-    return _standing(_questions[0], name)
-
-
-def _standing(question: _Question, name: str) -> Standing:
-    found, asked, rate, have = question
-    host = _host(found, asked)
-    return queues.standing(found.case.asked, host.asked, name, rate, float(have), host.count)
+def _simulator(found: Plan, problem: Problem) -> ReplicaSimulator:
+    """Return what simulates replicas of a plan, kept: of arrivals at random one's do not hang on what all get."""
+    apart = problem.arrivals.cv_arrivals == 1 and problem.trace is None
+    return _kept_simulator(found, replace(problem, rate=0.0, have=0) if apart else problem)
 
 
 @lru_cache(maxsize=32)
-def _host(found: Plan, asked: _Asked) -> _Host:
-    """Return what plays replicas of a plan, kept: what one does does not hang on the traffic of all."""
-    return _Host(found, asked)
+def _kept_simulator(found: Plan, problem: Problem) -> ReplicaSimulator:
+    return ReplicaSimulator(found.case.asked, found.solved, list(found.pairs), source_of(problem))
 
 
-def _fleet(found: Plan, crowd: Solution, one: Standing, host: _Host, asked: _Asked, have: int) -> Fleet:
+@lru_cache(maxsize=12)
+def source_of(problem: Problem) -> RequestSource:
+    """Return what requests are made of."""
+    gaps, lengths = chances(problem.arrivals.seed, 1.0)
+    whose, trace = problem.trace or problem.arrivals.mix, problem.trace
+    like = [] if whose is None else list(zip(*(column.tolist() for column in whose.rows()), strict=True))
+    arrival = [] if trace is None or trace.arrival is None else trace.arrival.tolist()
+    return RequestSource(
+        gaps=gaps, cv=problem.arrivals.cv_arrivals, lengths=lengths, like=like, share=problem.share, goal=problem.goal,
+        trace=[(when, *like[i]) for i, when in enumerate(arrival)],
+    )  # fmt: skip
+
+
+def _fleet(found: Plan, crowd: Solution, replica: Replica, one: Standing, problem: Problem) -> Fleet:
     """Return an architecture's part of the answer."""
-    name = one.name
-    units, replicas = int(one.units), int(one.replicas)
-    case, plain, row = host.case, host.of(name, units)[0], host.row(name, units, int(one.row))
-    sold = float(one.sold)
-    behind = 1 if name == "disaggregated" else units
-    decoding = np.nan
+    case = replace(found.case, work=changed(found.case.work, lengths="geometric"))
+    name, row, plain = replica.name, replica.row, replica.asked
+    behind, decoding = one.units, np.nan
     if name == "disaggregated":
-        decoding = row.decode_units * replicas
+        behind, decoding = 1, replica.decode_units * one.replicas
     return Fleet(
-        name, replicas, units, _three(one.gpus_all), sold, _three(one.rate), one.full,
+        name, one.replicas, one.units, _three(one.gpus_all), one.sold, _three(one.rate), one.full,
         _three(one.ttft), _three(one.tpot), one.kept,
         crowd.best_in[name], crowd.loss[name], crowd.none_in,
-        answers.usd_per_million(one.gpus_all[0], case.price or 0.0, sold * case.work.n_out),
+        answers.usd_per_million(one.gpus_all[0], case.price or 0.0, one.sold * case.work.n_out),
         engine_args(case, plain, name, row), plain_settings(plain, name, row),
         lines_for(case, plain, name, row, behind), row,
-        asked.share or None, asked.cv_arrivals, asked.played, sold * sent_bytes(plain) / decoding / 1e9,
-        have=have, most_units=found.case.units,
+        problem.share or None, problem.arrivals.cv_arrivals, problem.played,
+        one.sold * sent_bytes(plain) / decoding / 1e9,
+        have=problem.have, most_units=case.units,
     )  # fmt: skip
 
 
 def _three(ends: list[float]) -> tuple[float, float, float]:
     value, low, high = (float(one) for one in ends)
     return value, low, high
-
-
-def asked_of(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> _Asked:
-    """Return what is asked of every replica; see `fleet` and `capacity` for the parameters and the errors."""
-    mix, scatter = arrivals.mix, arrivals.cv_arrivals
-    if mix is not None and (not isinstance(mix, Trace) or isinstance(traffic, Trace)):
-        raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {mix!r:.80}")
-    share = 0.0 if quantile is None else as_number("quantile", quantile, SHARE)
-    if isinstance(traffic, Trace):
-        return _asked_once(traffic, None, share, arrivals.seed, scatter, 0.0, 0)
-    # Of arrivals at random a replica's do not hang on what all get: what was simulated serves for any traffic.
-    return _asked_once(None, mix, share, arrivals.seed, scatter, *((0.0, 0) if scatter == 1 else (traffic, have)))
-
-
-@lru_cache(maxsize=12)
-def _asked_once(
-    trace: Trace | None, mix: Trace | None, share: float, seed: int, scatter: float, traffic: float, have: int
-) -> _Asked:
-    rows = mix if trace is None else trace
-    like = [] if rows is None else list(zip(*(column.tolist() for column in rows.rows()), strict=True))
-    return _Asked(trace, share, *chances(seed, 1.0), like, scatter, traffic, have)
 
 
 def chances(seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
@@ -483,119 +473,12 @@ def chances(seed: int, cv_arrivals: float) -> tuple[list[float], list[float]]:
     return np.round(gaps / gaps.mean(), 4).tolist(), np.round(np.minimum(lengths, 0.99999), 5).tolist()
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """What is asked of every replica: a trace that is played, the share within the limits, what requests come from.
-
-    That is chances, and `like`, the prompt, output and stored tokens of a trace or a mix.
-    """
-
-    trace: Trace | None
-    share: float
-    gaps: list[float]
-    lengths: list[float]
-    like: list[tuple[int, int, int]]
-    cv_arrivals: float
-    traffic: float
-    have: int
-
-    @property
-    def played(self) -> str:
-        """Return what requests are: of a trace, of a mix, or neither."""
-        return "trace" if self.trace else "mix" if self.like else ""
-
-
-_Question = tuple[Plan, _Asked, float, int]  # the plan, what is asked of it, requests/s, GPUs that there are
-
-
-class _Side:
-    """Units that do both, or those of pools: the draws that stand for all of them, and the settings under these."""
-
-    def __init__(self, found: Plan, asked: Asked, costs: Sequence[StepCosts], handover: float) -> None:
-        self.asked, self.costs = asked, costs
-        self.places = queues.representative(asked, list(costs))
-        few = [found.pairs[i] for i in self.places]
-        self.draws: list[Draw] = [
-            Draw(
-                pace=queues.pace_of(asked, *drawn), prefill=queues.prefill_pace(asked, *drawn),
-                front=costs[i].front + handover, place=place,
-            )
-            for place, (i, drawn) in enumerate(zip(self.places, few, strict=True))
-        ]  # fmt: skip
-
-
-def _solved(found: Plan, places: Sequence[int]) -> Solution:
-    """Return what is decided under a few of a plan's draws."""
-    return answers.solve(found.case.asked, [found.pairs[i] for i in places])
-
-
-class _Host:
-    """Plays replicas of a plan, and remembers what they did."""
-
-    def __init__(self, found: Plan, asked: _Asked) -> None:
-        # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-        self.case = replace(found.case, work=changed(found.case.work, lengths="geometric"))
-        self._asked = asked
-        apart, solved = self.case.of_architecture("disaggregated"), found.solved
-        together = _Side(found, self.case.asked, solved.costs, 0.0)
-        pools = _Side(found, apart, solved.pool_costs, apart.handover)
-        self._sides = {name: pools if name == "disaggregated" else together for name in ARCHITECTURES}
-        self._drawn = Drawn(
-            gaps=asked.gaps, cv=asked.cv_arrivals, lengths=asked.lengths, like=asked.like, share=asked.share
-        )
-        # Settings are chosen under the draws that stand for all.
-        of = cache(lambda places: found.solved if len(places) == len(found.pairs) else _solved(found, places))
-        chosen = {name: of(tuple(side.places)).settings[name] for name, side in self._sides.items()}
-        self.settings = queues.candidates(self.case.asked, chosen)
-        for name, row in self.settings.items():
-            if not queues.longest_fits(asked.like, queues.system_for(self._sides[name].asked, name, row)):
-                raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
-        self.count = len(together.places)
-        self.of = cache(self._rows)
-        self.asked = Host(
-            rows=lambda name, units: len(self.of(name, units)[1]), top=cache(self._full), play=cache(self._simulated)
-        )
-
-    def row(self, name: str, units: int, row: int) -> Row:
-        """Return one of the rows that were tried."""
-        return self.of(name, units)[1][row]
-
-    def _rows(self, name: str, units: int) -> tuple[Asked, list[Row]]:
-        own = of_units(self._sides[name].asked, units)
-        return own, queues.trials(own, name, self.settings[name])
-
-    def _full(self, name: str, units: int, row: int, place: int) -> float:
-        (own, rows), side = self.of(name, units), self._sides[name]
-        return queues.full(own, name, rows[row], side.costs[side.places[place]])
-
-    def _simulated(self, name: str, units: int, row: int, place: int, rate: float, enough: float) -> list[float]:
-        (own, rows), draw = self.of(name, units), self._sides[name].draws[place]
-        system = queues.system_for(own, name, rows[row])
-        if not self._asked.trace:
-            whose = self._asked.cv_arrivals, self._asked.traffic, self._asked.have
-            among = queues.replicas_sharing(*whose, queues.replica_gpus(own, name, units, row), rate)
-            return queues.played(own, system, draw, self._drawn, rate, among, enough)
-        requests = _part(self._asked.trace, rate)
-        queues.differ(own, requests, self._asked.lengths, place)
-        limits = own.ttft, own.tpot, draw.front
-        tally = Tally(*limits, 0, len(requests), self._asked.share, enough > 0)
-        return goodput(system, draw.prefill, draw.pace, requests, tally)
-
-
 def _rate(traffic: float | Trace) -> float:
     if not isinstance(traffic, Trace):
         return as_number("traffic", traffic, RATES)
     if traffic.arrival is None or traffic.arrival[-1] <= traffic.arrival[0]:
         raise ValueError("traffic must be a trace with arrival times, or requests per second")
     return float((len(traffic.n_in) - 1) / (traffic.arrival[-1] - traffic.arrival[0]))
-
-
-def _part(trace: Trace, rate: float) -> list[Request]:
-    """Return the requests of one of the replicas that take turns, of which each gets about so many a second."""
-    assert trace.arrival is not None
-    replicas = min(max(ceil(_rate(trace) / rate - 1e-9), 1), max(len(trace.n_in) // _SLICE, 1))
-    rows = zip(trace.arrival.tolist(), *(column.tolist() for column in trace.rows()), strict=True)
-    return [Request(i, *row) for i, row in enumerate(islice(rows, 0, None, replicas))]
 
 
 def as_record(

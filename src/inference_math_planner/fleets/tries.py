@@ -8,16 +8,10 @@ from inference_math.optimiser.choice import told_rate
 from inference_math.optimiser.types import Solution
 from inference_math.unit.types import Asked, Layout
 from inference_math_planner.fleets.queues import GUESS, cost, smallest_gpus
+from inference_math_planner.fleets.types import FleetGoal
 
 __all__ = [
-    "IN_POOLS",
-    "TOGETHER",
-    "TRIED",
-    "expected_cost",
-    "first_of",
-    "firsts",
-    "pairs_by_bound",
-    "rates_that_fit",
+    "IN_POOLS", "TOGETHER", "TRIED", "expected_cost", "first_of", "firsts", "pairs_by_bound", "rates_that_fit",
     "tried_in_a_node",
 ]  # fmt: skip
 
@@ -92,9 +86,9 @@ def firsts(tps: list[int], rates: list[float]) -> list[int]:
     return found
 
 
-def expected_cost(asked: Asked, solved: Solution, names: list[str], traffic: float, have: float) -> float:
+def expected_cost(asked: Asked, solved: Solution, names: list[str], goal: FleetGoal) -> float:
     """Return what a layout costs, as `queues.cost`, if queues leave as much as usual of full load within the limits."""
     least = inf
-    for size, each in rates_that_fit(asked, solved, names, have):
-        least = min(least, cost(GUESS * each * size, size, traffic, have))
+    for size, each in rates_that_fit(asked, solved, names, goal.have):
+        least = min(least, cost(GUESS * each * size, size, goal))
     return least

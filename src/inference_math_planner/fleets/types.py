@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import field
@@ -11,6 +10,7 @@ from inference_math.evidence.records import OpenRecord, Record
 
 if TYPE_CHECKING:
     from inference_math.simulate.types import StepTimes
+    from inference_math.unit.types import Asked, StepCosts
 
 
 class TurnNumbers(Record):
@@ -49,7 +49,25 @@ class SessionHabits(Record):
 
 
 class Visit(Record):
-    """What users in a closed loop see; see `fleets.loops.Loop`. A turn waits for room, and holds it, for seconds."""
+    """What users in a closed loop see.
+
+    Attributes
+    ----------
+    found
+        Share of all prompt tokens that each tier finds, HBM first.
+    rate
+        Turns per second.
+    ttft, tpot
+        Means, in seconds; a TTFT with its wait.
+    in_flight
+        Turns that hold their tokens.
+    full
+        Whether more turns than HBM has room for are under way in the mean; some wait for room before that.
+    prompts
+        Share of the time that prompts take of the engine, beside what its steps take without: ψ of claim E07.
+    waits, holds
+        Seconds for which a turn waits for room, and holds it.
+    """
 
     found: list[float]
     rate: float
@@ -60,6 +78,11 @@ class Visit(Record):
     prompts: float
     waits: float
     holds: float
+
+    @property
+    def together(self) -> float:
+        """Share of all prompt tokens that is found."""
+        return sum(self.found)
 
 
 class LadderNumbers(Record):
@@ -99,7 +122,6 @@ class Standing(OpenRecord):
     row: int
     gpus: int
     each: list[float]  # requests/s by draw
-    sure: float  # that it sustains in nine of ten draws
     idle: float  # draws in which it keeps the promise with next to nothing to do, where no fleet does
     replicas: int
     gpus_all: list[float] = field(default_factory=list)
@@ -111,28 +133,49 @@ class Standing(OpenRecord):
     kept: float = 0.0
 
 
-class Host(Record):
-    """Who plays replicas, and answers what was asked before from memory; see `queues.standing`."""
+class FleetGoal(Record):
+    """What a fleet is for: requests/s of all replicas together, or the GPUs that there are; the other is 0."""
 
-    rows: Callable[[str, int], int]
-    top: Callable[[str, int, int, int], float]
-    play: Callable[[str, int, int, int, float, float], list[float]]
+    traffic: float
+    have: float
 
 
 class Draw(Record):
-    """A draw of the calibration: seconds of steps, of each TTFT beside them, and the place of its arrivals."""
+    """A draw of the calibration: seconds of steps, of each TTFT beside them, and what requests cost."""
 
     pace: StepTimes
     prefill: StepTimes  # of a unit of the prefill pool
     front: float
-    place: int
+    costs: StepCosts
 
 
-class Drawn(Record):
-    """What requests are made of: times between them and their CV, chances of lengths, rows to be like, the promise."""
+class DrawnUnit(Record):
+    """A unit under the draws that stand for all, and their places among all."""
+
+    asked: Asked
+    places: list[int]
+    draws: list[Draw]
+
+
+class Arriving(Record):
+    """Requests of a draw: times between them, of mean 1, prompt, output and stored tokens, a number to begin chance."""
+
+    gaps: list[float]
+    rows: list[tuple[int, int, int]]
+    seed: float
+
+
+class RequestSource(Record):
+    """What requests are made of: times between them and their CV, chances of lengths, rows to be like, the promise.
+
+    Or a recorded `trace`: arrival, prompt, output and stored tokens. The `goal` has the traffic of which a replica gets
+    its part, where that is not at random; `share` is that of the requests that must keep both limits, 0 for means.
+    """
 
     gaps: list[float]
     cv: float
     lengths: list[float]
     like: list[tuple[int, int, int]]
+    trace: list[tuple[float, int, int, int]]
     share: float
+    goal: FleetGoal

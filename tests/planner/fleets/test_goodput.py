@@ -8,7 +8,7 @@ from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
 from inference_math.workload import Trace
-from inference_math_planner.fleets.goodput import Tally, goodput, requests_of
+from inference_math_planner.fleets.goodput import Tally, geometric_rows, goodput, requests_at
 
 COST = simulate.StepCost(t_w=0.01, T=1e-5, delta_h=1e-4, kv_read=1e-8)
 SCHEDULERS = [simulate.Aggregated(8), simulate.Chunked(256, 8), simulate.Disaggregated(1, 2, 1e-7, 8)]
@@ -17,7 +17,8 @@ LIMITS = 0.1, 0.0125
 
 def drawn(rate, count=400, stored=0.0):
     rng = np.random.default_rng(3)
-    return requests_of(rng.exponential(1, count).tolist(), rng.random(count).tolist(), rate, 500, 60, stored)
+    gaps = rng.exponential(1, count).tolist()
+    return requests_at(gaps, geometric_rows(rng.random(count).tolist(), 500, 60, stored), rate)
 
 
 def replayed(requests, scheduler):
@@ -64,7 +65,7 @@ def test_means_are_kept_by_the_smaller_of_limit_over_mean(rate):
 def test_answers_are_geometric_and_stored_tokens_keep_their_mean():
     rng = np.random.default_rng(0)
     count = 20_000
-    requests = requests_of(np.ones(count).tolist(), rng.random(count).tolist(), 2.0, 1000, 40, 333.3)
+    requests = requests_at(np.ones(count).tolist(), geometric_rows(rng.random(count).tolist(), 1000, 40, 333.3), 2.0)
     lengths, cached = (np.array([getattr(one, name) for one in requests]) for name in ("n_out", "cached"))
     assert lengths.min() == 1
     assert lengths.mean() == pytest.approx(40, rel=0.02)
@@ -72,7 +73,7 @@ def test_answers_are_geometric_and_stored_tokens_keep_their_mean():
     assert cached.mean() == pytest.approx(333.3, abs=0.01)
     assert set(cached) == {333, 334}
     assert requests[-1].arrival == pytest.approx(count / 2)
-    assert {one.n_out for one in requests_of([1.0] * 9, [0.5] * 9, 1.0, 10, 1.0, 0)} == {1}
+    assert {n_out for _, n_out, _ in geometric_rows([0.5] * 9, 10, 1.0, 0)} == {1}
 
 
 def test_one_that_misses_counts_as_one():

@@ -29,8 +29,9 @@ from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.bench import Noted
 from inference_math_planner.fleets.benchmarks import habits_of
-from inference_math_planner.fleets.goodput import Client, Tally, goodput, requests_of
+from inference_math_planner.fleets.goodput import Client, Tally, geometric_rows, goodput, requests_at
 from inference_math_planner.fleets.traffic import chances
+from inference_math_planner.fleets.types import FleetGoal
 
 
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), share=st.floats(0, 1))
@@ -64,61 +65,91 @@ def test_sizes_of_few_units_are_among_those_of_more():
         before = sizes
 
 
-def host_of(tops, thresholds):
-    """A host whose replicas of (units, row) keep the promise in a draw up to a rate of its own."""
-    return Made({
-        "rows": lambda name, units: units - 1,
-        "top": lambda name, units, row, place: tops[units, row][place],
-        "play": lambda name, units, row, place, rate, enough: [
-            1.0 if rate <= thresholds[units, row][place] else 0.5, 0.1, 0.01
-        ],
-    })  # fmt: skip
+class Known(queues.Replica):
+    """A replica that keeps the promise in a draw up to a rate of its own; what was asked of it is noted."""
+
+    def __init__(self, name, units, number, tops, rates, prefill=None):
+        self.name, self.units, self.number, self.gpus = name, units, number, 2 * units
+        self.prefill_units = (1 + number if name == "disaggregated" else 0) if prefill is None else prefill
+        self.decode_units = units - self.prefill_units
+        self.rates, self.asked_in, self._tops = rates, set(), tops
+
+    def simulate(self, place, rate, hasty):
+        self.asked_in.add(place)
+        return [1.0 if rate <= self.rates[place] else 0.5, 0.1, 0.01]
 
 
-def drawn_host(seed, units=4):
+def simulator_of(tops, rates, name="disaggregated", count=queues.DRAWN):
+    """A simulator of replicas by (units, row)."""
+    known = {(units, row): Known(name, units, row, tops[units, row], rates[units, row]) for units, row in tops}
+    own = Made(
+        {
+            "asked": Made({"units": max(units for units, _ in tops), "unit": Made({"gpus": 2}), "pools": []}),
+            "count": count,
+        }
+    )
+    own["replicas"] = lambda name, units: [one for one in known.values() if one.units == units]
+    own["smallest"] = lambda name: next(iter(known.values()))
+    own["settings"] = own["solved"] = {name: None}
+    return own
+
+
+def drawn_simulator(seed, units=4):
     rng = np.random.default_rng(seed)
     sizes = [(size, row) for size in range(2, units + 1) for row in range(size - 1)]
-    tops = {one: (one[0] * rng.uniform(0.5, 1.5) * rng.uniform(0.8, 1.2, queues.DRAWN)).tolist() for one in sizes}
+    tops = {one: sorted(one[0] * rng.uniform(0.5, 1.5) * rng.uniform(0.8, 1.2, queues.DRAWN))[::-1] for one in sizes}
     kept = {one: [top * share for top, share in zip(tops[one], rng.uniform(0.3, 0.95, queues.DRAWN), strict=True)]
             for one in sizes}  # fmt: skip
     return sizes, tops, kept
 
 
+def goal(traffic=0.0, have=0.0):
+    return FleetGoal(traffic=traffic, have=have)
+
+
 @pytest.mark.parametrize(("missed", "kept"), [(0, True), (1, True), (2, False), (16, False)])
 def test_the_promise_may_be_missed_in_one_draw_of_sixteen(missed, kept):
     for places in (range(missed), range(queues.DRAWN - missed, queues.DRAWN)):
-        host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [1.0 if place in places else 9.0 for place in range(16)]})
-        assert queues.keeps(host, "disaggregated", 2, 0, 5.0, 16, 16) is kept
-    assert not queues.keeps(host_of({(2, 0): [10.0] * 16}, {(2, 0): [99.0] * 16}), "d", 2, 0, 9.8, 16, 16)  # FULL
+        rates = [1.0 if place in places else 9.0 for place in range(16)]
+        assert Known("disaggregated", 2, 0, [10.0] * 16, rates).keeps(5.0, 16) is kept
+    assert not Known("disaggregated", 2, 0, [10.0] * 16, [99.0] * 16).keeps(9.8, 16)  # FULL
+
+
+def test_what_cannot_fail_any_more_is_asked_no_further():
+    replica = Known("disaggregated", 2, 0, [10.0] * 16, [9.0] * 16)
+    assert replica.keeps(5.0, 4)
+    assert replica.asked_in == {15, 14, 13}
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_cheapest_is_that_of_all_candidates(seed):
-    sizes, tops, kept = drawn_host(seed)
-    host, asked = host_of(tops, kept), Made({"units": 4, "unit": Made({"gpus": 2}), "pools": []})
+    sizes, tops, kept = drawn_simulator(seed)
+    simulator = simulator_of(tops, kept)
     sure = {one: sorted(min(rate, queues.FULL * top) for rate, top in zip(kept[one], tops[one], strict=True))[1]
             for one in sizes}  # fmt: skip
     for traffic in (0.3, 5.0, 37.0, 400.0):
-        units, row, many, _ = queues.cheapest(asked, host, "disaggregated", traffic, 0.0, queues.DRAWN, inf)
+        found = queues.cheapest(simulator, "disaggregated", goal(traffic), inf)
         best = min(2 * size * ceil(traffic / sure[size, which] - 1e-12) for size, which in sizes)
-        assert many * units * 2 == best
-        assert many == ceil(traffic / sure[units, row] - 1e-12)
+        assert found.cost == found.replicas * found.replica.gpus == best
+        own = sure[found.replica.units, found.replica.number]
+        assert found.replicas == ceil(traffic / own - 1e-12)
     for have in (4, 6, 9, 40):
-        units, row, many, each = queues.cheapest(asked, host, "disaggregated", 0.0, float(have), queues.DRAWN, inf)
+        found = queues.cheapest(simulator, "disaggregated", goal(have=float(have)), inf)
         most = max(floor(have / 2 / size) * sure[size, which] for size, which in sizes)
-        assert most / 1.05 <= many * each <= most * (1 + 1e-9)
+        assert most / 1.05 <= found.replicas * found.rate <= most * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("kept", [[0.0] * 16, [0.0] * 12 + [9.0] * 4], ids=["in no draw", "in those looked at first"])
+@pytest.mark.parametrize(
+    "kept", [[0.0] * 16, [0.0] * 12 + [9.0] * 4], ids=["in no draw", "in the slowest, which are looked at first"]
+)
 def test_where_no_rate_is_kept_there_are_no_replicas(kept):
     """Of a size that there is: what its replica does in single draws is asked for next."""
-    sizes, tops, _ = drawn_host(3)
-    host = host_of(tops, dict.fromkeys(sizes, kept))
-    asked = Made({"units": 4, "unit": Made({"gpus": 2}), "pools": []})
-    for question in ((5.0, 0.0), (0.0, 8.0)):
-        units, row, *found = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
-        assert found == [0, 0.0]
-        assert (units, row) in sizes
+    sizes, tops, _ = drawn_simulator(3)
+    simulator = simulator_of(tops, dict.fromkeys(sizes, kept))
+    for question in (goal(5.0), goal(have=8.0)):
+        found = queues.cheapest(simulator, "disaggregated", question, inf)
+        assert (found.replicas, found.rate) == (0, 0.0)
+        assert (found.replica.units, found.replica.number) == (2, 0)
 
 
 SURE = dict.fromkeys(ARCHITECTURES, CERTAIN)
@@ -128,20 +159,12 @@ def standing(name, gpus, each):
     return Made({"name": name, "replicas": 1, "gpus": gpus, "gpus_all": [gpus, gpus, gpus], "sold": 10.0, "each": each})
 
 
-def test_what_the_slowest_draws_alone_allow_is_no_fleet_and_a_replica_all_the_same():
-    host = host_of({(2, 0): [10.0] * 16}, {(2, 0): [0.0] * 12 + [9.0] * 4})
-    asked = Made({"units": 2, "unit": Made({"gpus": 2}), "pools": []})
-    for question in ((5.0, 0.0), (0.0, 8.0)):
-        units, row, many, each = queues.cheapest(asked, host, "disaggregated", *question, queues.DRAWN, inf)
-        assert (units, row, many, each) == (2, 0, 0, 0.0)
-
-
 def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     fast, slow = [20.0] * 16, [11.0] * 16
     two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}
-    assert queues.crowd(two, 10.0, 0.0, 16, SURE).order[0] == "chunked"
+    assert queues.crowd(two, goal(10.0), 16, SURE).order[0] == "chunked"
     two["aggregated"] = standing("aggregated", 4, fast)
-    even = queues.crowd(two, 40.0, 0.0, 16, SURE)
+    even = queues.crowd(two, goal(40.0), 16, SURE)
     assert even.order[0] == "aggregated"  # which loses less
     assert even.tie
     # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
@@ -149,21 +172,25 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
         name: standing(name, gpus, [each] * 16)
         for name, gpus, each in (("disaggregated", 14, 15.0), ("aggregated", 10, 11.0))
     }
-    assert queues.crowd(small, 15.0, 0.0, 16, SURE).best_in["disaggregated"] == 1.0
-    alone = queues.crowd({"chunked": two["chunked"]}, 10.0, 0.0, 16, SURE)
+    assert queues.crowd(small, goal(15.0), 16, SURE).best_in["disaggregated"] == 1.0
+    alone = queues.crowd({"chunked": two["chunked"]}, goal(10.0), 16, SURE)
     assert (alone.best, alone.tie) == ("chunked", False)
-    assert queues.crowd({}, 10.0, 0.0, 16, SURE).best == ""
+    assert queues.crowd({}, goal(10.0), 16, SURE).best == ""
 
 
 def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, n_out), SLA(0.6, 0.04), units=2)
     asked = of_units(case.asked, units)
-    system = queues.system_for(asked, "aggregated", Plan.of(case, 0).solved.each["aggregated"][0])
+    row = Plan.of(case, 0).solved.each["aggregated"][0]
+    system = queues.system_for(asked, "aggregated", row)
     pace = queues.pace_of(asked, *case.pairs(0)[0])
     rng, count = np.random.default_rng(seed), until + (until - since) // 2
-    requests = requests_of(rng.exponential(size=count).tolist(), rng.random(count).tolist(), rate, 2200, n_out, 0.0)
-    return goodput(system, pace, pace, requests, Tally(0.6, 0.04, 0.0, since, until, 0.9, False)), (asked, system, pace)
+    gaps = rng.exponential(size=count).tolist()
+    rows = geometric_rows(rng.random(count).tolist(), 2200, n_out, 0.0)
+    requests = requests_at(gaps, rows, rate)
+    tally = Tally(0.6, 0.04, 0.0, since, until, 0.9, False)
+    return goodput(system, pace, pace, requests, tally), (asked, row, system, pace)
 
 
 def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
@@ -263,7 +290,7 @@ def test_a_unit_that_only_prefills_one_prompt_a_step_is_as_soon_planned_ahead(at
 
 def test_a_router_of_one_unit_is_none():
     told = []
-    _, (_, system, pace) = replica(1, 1.0, 0, until=402)
+    _, (*_, system, pace) = replica(1, 1.0, 0, until=402)
     for routed in (False, True):
         tally = Tally(1.0, 0.05, 0.0, 5, 55, 0.9, False)
         client = Client([Request(i, 0.3 * i, 500, 40, 0) for i in range(60)], 0, 0.0)
@@ -277,15 +304,17 @@ def test_a_router_of_one_unit_is_none():
 
 def test_a_simulation_begins_with_the_usual_load(monkeypatch):
     """Of long answers hundreds are under way before as many finish as come: empty units would flatter them."""
-    told, (asked, system, pace) = replica(4, 1.6, 3, n_out=4000.0, since=3000, until=4500)
+    told, (asked, row, system, pace) = replica(4, 1.6, 3, n_out=4000.0, since=3000, until=4500)
     assert queues.usually_under_way(asked, system, pace, 1.6) > 60
     gaps, lengths = chances(0, 1.0)
-    drawn = Made({"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "share": 0.9})
-    given = (asked, system, Made({"pace": pace, "prefill": pace, "front": 0.0, "place": 0}), drawn, 1.6, 1.0, 0.0)
-    usual = queues.played(*given)[2]
+    source = Made({"gaps": gaps, "cv": 1.0, "lengths": lengths, "like": [], "trace": [], "share": 0.9})
+    drawn = {"aggregated": Made({"draws": [Made({"pace": pace, "prefill": pace, "front": 0.0})]})}
+    simulator = Made({"source": source, "drawn": drawn, "pause": lambda: None})
+    simulator["arrivals"] = lambda place, count: queues.arriving(source, asked.work, place, count)
+    usual = queues.Replica(simulator, "aggregated", asked, row, 0).simulate(0, 1.6, False)[2]
     assert usual == pytest.approx(told[2], rel=0.06)
     monkeypatch.setattr(queues, "FILLS", 0.0)
-    assert queues.played(*given)[2] < usual
+    assert queues.Replica(simulator, "aggregated", asked, row, 0).simulate(0, 1.6, False)[2] < usual
 
 
 def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
@@ -310,55 +339,51 @@ def test_the_highest_rate_is_found_from_any_guess(true):
 
 
 def test_what_fails_rules_out_what_has_no_more_and_shares_no_better():
-    failed = [[2, 4, 0]]  # two replicas of four units
-    assert queues.no_better("chunked", 2, 3, 0, 1.0, failed)
-    assert queues.no_better("chunked", 4, 2, 0, 1.0, failed)
-    assert not queues.no_better("chunked", 2, 3, 1, 1.0, failed)  # other settings
-    assert not queues.no_better("chunked", 1, 8, 0, 1.0, failed)  # one queue
-    assert not queues.no_better("chunked", 3, 3, 0, 1.0, failed)
-    assert queues.pools_of("disaggregated", 4, 0, 1.0) == [1, 3]
-    assert queues.no_better("disaggregated", 2, 3, 0, 1.0, failed)
-    assert not queues.no_better("disaggregated", 2, 3, 1, 1.0, failed)  # two prefill units each
-    seven = [[1, 7, 1]]  # two prefill units of two units' GPUs each leave three to decode, one of six leaves four
-    assert [queues.pools_of("disaggregated", *of, 2.0) for of in ((7, 1), (6, 0))] == [[2, 3], [1, 4]]
-    assert not queues.no_better("disaggregated", 1, 6, 0, 2.0, seven)
-    assert queues.no_better("disaggregated", 1, 5, 0, 2.0, seven)
+    def replica(name, units, number, prefill=None):
+        return Known(name, units, number, [], [], prefill)
+
+    def fails(name, units, number, many, prefill=None):
+        return [queues.Incumbent(replica=replica(name, units, number, prefill), replicas=many)]
+
+    failed = fails("chunked", 4, 0, 2)  # two replicas of four units
+    assert queues.no_better(replica("chunked", 3, 0), 2, failed)
+    assert queues.no_better(replica("chunked", 2, 0), 4, failed)
+    assert not queues.no_better(replica("chunked", 3, 1), 2, failed)  # other settings
+    assert not queues.no_better(replica("chunked", 8, 0), 1, failed)  # one queue
+    assert not queues.no_better(replica("chunked", 3, 0), 3, failed)
+    failed = fails("disaggregated", 4, 0, 2)  # of a unit that prefills
+    assert queues.no_better(replica("disaggregated", 3, 0), 2, failed)
+    assert not queues.no_better(replica("disaggregated", 3, 1), 2, failed)  # two prefill units each
 
 
 def test_what_is_sustained_between_simulated_draws_is_a_share_of_their_full_load():
     tops = [20.0 - place for place in range(16)]
-    asked, host = [], host_of({(2, 0): tops}, {(2, 0): [0.8 * top for top in tops]})
-
-    def played(*of):
-        asked.append(of[3])
-        return host["play"](*of)
-
-    found = queues.sustained(host | {"play": played}, "disaggregated", 2, 0, 16)
-    assert set(asked) == {0, 5, 10, 15}
+    replica = Known("disaggregated", 2, 0, tops, [0.8 * top for top in tops])
+    found = queues.sustained(replica)
+    assert replica.asked_in == {0, 5, 10, 15}
     assert found == pytest.approx([0.8 * top for top in tops], rel=0.05)
-    stuck = host_of({(2, 0): tops}, {(2, 0): [0.8 * top if place < 12 else 0.0 for place, top in enumerate(tops)]})
-    none = queues.sustained(stuck, "disaggregated", 2, 0, 16)
+    stuck = [0.8 * top if place < 12 else 0.0 for place, top in enumerate(tops)]
+    none = queues.sustained(Known("disaggregated", 2, 0, tops, stuck))
     assert [rate == 0 for rate in none] == [False] * 12 + [True] * 4  # beside one of nothing each is asked
 
 
-def test_a_look_that_is_no_better_costs_what_there_is():
-    _, tops, kept = drawn_host(1)
-    host, asked = host_of(tops, kept), Made({"units": 4, "unit": Made({"gpus": 2}), "pools": []})
-    least = queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, inf)
-    assert queues.least_of(asked, host, "disaggregated", 9.0, 0.0, queues.DRAWN, least) == least
-    most = queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, inf)
-    assert most < 0
-    assert queues.least_of(asked, host, "disaggregated", 0.0, 8.0, queues.DRAWN, 2 * most) == 2 * most
+def test_a_look_that_is_no_better_costs_without_end():
+    _, tops, kept = drawn_simulator(1)
+    simulator = simulator_of(tops, kept) | {"holds": lambda: True, "able": lambda names: True}
+    simulator["solved"] = Made({"rates": {"disaggregated": [1.0]}, "goodput": {"disaggregated": 1.0}})
+    for question in (goal(9.0), goal(have=8.0)):
+        least = queues.least_of(simulator, ["disaggregated", "chunked"], question, inf)
+        assert least == queues.cheapest(simulator, "disaggregated", question, inf).cost
+        assert queues.least_of(simulator, ["disaggregated"], question, least - 0.01 * abs(least)) == inf
+    assert queues.least_of(simulator | {"holds": lambda: False}, ["disaggregated"], question, inf) == inf
+    assert queues.least_of(simulator | {"able": lambda names: False}, ["disaggregated"], question, inf) == inf
 
 
 def test_other_settings_of_the_same_units_must_be_better_by_what_is_resolved():
     rows = [(1, row) for row in range(3)]
-    host = host_of(dict.fromkeys(rows, [7.0] * 16), dict.fromkeys(rows, [5.05] * 16))
-    host = host | {"rows": lambda name, units: 3}
-    found = queues.cheapest(
-        Made({"units": 1, "unit": Made({"gpus": 1}), "pools": []}), host, "chunked", 0.0, 1.0, 16, inf
-    )
-    assert found[:2] == (1, 0)
+    simulator = simulator_of(dict.fromkeys(rows, [7.0] * 16), dict.fromkeys(rows, [5.05] * 16), "chunked")
+    found = queues.cheapest(simulator, "chunked", goal(have=2.0), inf)
+    assert (found.replica.units, found.replica.number) == (1, 0)
 
 
 def test_pools_of_two_layouts_are_played_as_they_are_planned():
@@ -374,7 +399,8 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     own = structs.replace(rows[0], chunk=row.chunk)
     rate = pools_rate(target_of(asked), one, own)  # prompts are the slower part
     assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(rate)
-    assert queues.replica_gpus(asked, "disaggregated", 9, 2) == 3 * 8 + 3 * 4
+    assert queues.Replica(None, "disaggregated", asked, rows[2], 2).gpus == 3 * 8 + 3 * 4
+    assert queues.smallest_gpus(case.asked, "disaggregated") == 8 + 4
     system = queues.system_for(asked, "disaggregated", rows[2])
     assert (system.prefill_units, system.decode_units, system.groups) == (3, 3, 8)
     assert system.budget == 2 * 2000  # of a group, which the engine is told, too

@@ -6,6 +6,7 @@ from math import ceil
 import numpy as np
 import pytest
 from grids import rest_long
+from made import Made
 from msgspec import structs
 
 import inference_math_planner as planner
@@ -26,7 +27,7 @@ from inference_math_planner import Arrivals, fleet
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.mixes import mix
-from inference_math_planner.fleets.types import Draw, Drawn
+from inference_math_planner.fleets.types import FleetGoal, RequestSource
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", tp=2, weights="fp8", kv="fp8")
 WORK = Workload(2200, 170)
@@ -44,18 +45,27 @@ def drawn():
 def played(found, one, rate, seed=0, share=0.9):
     """Return what a replica's requests see in each draw, played anew: other arrivals than those it was sized by."""
     case = replace(found.case, units=one.units, work=structs.replace(found.case.work, lengths="geometric")).asked
-    system = queues.system_for(case, one.architecture, one.row)
     paces = [queues.pace_of(case, *pair) for pair in found.pairs]
     later = case.handover if one.architecture == "disaggregated" else 0.0
     fronts = [answers.under(case, *pair).front + later for pair in found.pairs]
     each = zip(paces, fronts, strict=True)
-    draws = [Draw(pace=pace, prefill=pace, front=front, place=0) for pace, front in each]
-    return [queues.played(case, system, draw, drawn_of(seed, share), rate, 1.0, 0.0) for draw in draws]
+    draws = [Made(pace=pace, prefill=pace, front=front) for pace, front in each]
+    return seen(case, one.architecture, one.row, draws, rate, seed, share)
 
 
-def drawn_of(seed=0, share=0.9):
+def seen(case, architecture, row, draws, rate, seed=0, share=0.9):
+    """Return what a replica's requests see in some draws, with the arrivals of the first."""
     gaps, lengths = traffic.chances(seed, 1.0)
-    return Drawn(gaps=gaps, cv=1.0, lengths=lengths, like=[], share=share)
+    source = RequestSource(
+        gaps=gaps, cv=1.0, lengths=lengths, like=[], trace=[], share=share, goal=FleetGoal(traffic=0.0, have=0.0)
+    )
+    told = []
+    for draw in draws:
+        own = Made(draws=[draw])
+        simulator = Made(source=source, drawn={architecture: own}, pause=lambda: None)
+        simulator["arrivals"] = lambda place, count: queues.arriving(source, case.work, place, count)
+        told.append(queues.Replica(simulator, architecture, case, row, 0).simulate(0, rate, False))
+    return told
 
 
 def row_of(case, architecture):
@@ -99,10 +109,10 @@ def test_no_smaller_fleet_keeps_the_promise():
     """All splits of all sizes, with every number of replicas that takes fewer GPUs, asked one by one."""
     found = planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=4)
     best = fleet(found, 12, architecture="disaggregated")
-    host = traffic._host(found, traffic.asked_of(12.0, 0.9, Arrivals(), 0)).asked
+    simulator = traffic._simulator(found, traffic.asked_of(12.0, 0.9, Arrivals(), 0))
 
     def kept(units, row, replicas):
-        return queues.keeps(host, "disaggregated", units, row, 12 / replicas, queues.DRAWN, queues.DRAWN)
+        return simulator.replicas("disaggregated", units)[row].keeps(12 / replicas, queues.DRAWN)
 
     for units in (2, 3, 4):
         for row in range(units - 1):
@@ -129,7 +139,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
 def test_chunks_are_tried_of_no_engine_that_mixes_none():
     unit = Unit.of("qwen3-32b", "h100-sxm", tp=2, engine="sglang", drafts=3)
     found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.05), intervals=False)
-    assert set(queues.candidates(found.case.asked, found.solved.settings)) == {"aggregated", "disaggregated"}
+    assert set(queues.fleet_settings(found.case.asked, found.solved.settings)) == {"aggregated", "disaggregated"}
 
 
 def test_the_choice_is_that_of_the_rule(drawn):
@@ -275,10 +285,11 @@ def test_bursts_that_are_dealt_out_by_chance_thin_out(cv, replicas):
 
 
 def test_who_shares_arrivals():
-    assert queues.replicas_sharing(1.0, 40, 0, 2, 4) == 1.0  # at random in any case
-    assert queues.replicas_sharing(2.0, 40, 0, 2, 4) == 10
-    assert queues.replicas_sharing(2.0, 40, 0, 2, 50) == 1.0
-    assert queues.replicas_sharing(2.0, 0, 9, 2, 4) == 4
+    much, there = FleetGoal(traffic=40.0, have=0.0), FleetGoal(traffic=0.0, have=9.0)
+    assert queues.replicas_sharing(1.0, much, 2, 4) == 1.0  # at random in any case
+    assert queues.replicas_sharing(2.0, much, 2, 4) == 10
+    assert queues.replicas_sharing(2.0, much, 2, 50) == 1.0
+    assert queues.replicas_sharing(2.0, there, 2, 4) == 4
     assert fleet(FOUND, np.float64(10), architecture="aggregated", arrivals=Arrivals(2)).rate == 10
 
 
@@ -296,7 +307,7 @@ def test_a_trace_is_dealt_out_to_the_replicas():
     assert many.rate == pytest.approx(20, rel=0.1)
     assert many.played == "trace"
     assert many.gpus[0] == pytest.approx(rated.gpus[0], rel=0.5)
-    part = traffic._part(trace, 20 / many.replicas)
+    part = queues.dealt(traffic.source_of(traffic.asked_of(trace, 0.9, Arrivals(), 0)).trace, many.replicas)
     assert [one.arrival for one in part] == arrival[:: many.replicas].tolist()
 
 
@@ -309,8 +320,8 @@ def test_the_stored_share_of_a_trace_is_that_of_its_tokens():
 def test_another_rate_plays_what_was_played_no_more(monkeypatch):
     """What a replica does is kept: the next traffic asks what is new; another promise plays anew."""
     found, count, plays = planner.plan(UNIT, Workload(500, 50), SLA(1.0, 0.05), units=2, intervals=False), [], []
-    simulate = queues.played
-    monkeypatch.setattr(queues, "played", lambda *given: plays.append(1) or simulate(*given))
+    simulate = queues.goodput
+    monkeypatch.setattr(queues, "goodput", lambda *given: plays.append(1) or simulate(*given))
     for rate, share in ((40, 0.9), (40, 0.9), (80, 0.9), (80, 0.8)):
         plays.clear()
         fleet(found, rate, quantile=share)
@@ -390,12 +401,11 @@ def test_requests_that_draft_differ_in_what_is_accepted():
 def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
-    system = queues.system_for(of_units(case.asked, 1), "chunked", row_of(case, "chunked"))
     pace = queues.pace_of(case.asked, *case.pairs(0)[0])
-    draw, told = Draw(pace=pace, prefill=pace, front=0.0, place=0), []
+    draw, told = Made(pace=pace, prefill=pace, front=0.0), []
     for sd in (0.0, 0.15):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
-        told.append(queues.played(case.asked, system, draw, drawn_of(), 5.5, 1.0, 0.0))
+        told += seen(of_units(case.asked, 1), "chunked", row_of(case, "chunked"), [draw], 5.5)
     (alike, _, even), (differing, _, uneven) = told
     assert alike > differing > 0.7 * alike
     assert uneven == pytest.approx(even, rel=0.05)  # the mean hardly moves

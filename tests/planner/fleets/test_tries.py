@@ -3,6 +3,7 @@ from made import Made
 
 from inference_math.unit.types import Layout
 from inference_math_planner.fleets import queues, tries
+from inference_math_planner.fleets.types import FleetGoal
 
 SOLVED = Made({"rates": {"chunked": [3.0], "disaggregated": [4.0], "aggregated": [0.0]}})
 SOLVED["goodput"] = {name: rates[0] for name, rates in SOLVED["rates"].items()}
@@ -35,4 +36,6 @@ def test_three_of_each_tp_and_none_that_serves_nothing():
 
 def test_a_replica_of_two_units_serves_twice():
     """Of eight GPUs two pairs of pools, each of whose units serves 4."""
-    assert tries.expected_cost(ASKED, SOLVED, BOTH, 0.0, 8.0) == pytest.approx(-queues.GUESS * 4.0 * 2 * 2)
+    assert tries.expected_cost(ASKED, SOLVED, BOTH, FleetGoal(traffic=0.0, have=8.0)) == pytest.approx(
+        -queues.GUESS * 4.0 * 2 * 2
+    )
