@@ -7,9 +7,8 @@ from math import isfinite
 
 import pandas as pd
 import pytest
-from forms import DEFAULT, case_of, planned, settings, unit_of
+from forms import DEFAULT, case_of, planned, unit_of
 from grids import rest_long
-from node import close, plain
 
 from inference_math.evidence.numerals import digits
 from inference_math.optimiser.verdict import hundredths
@@ -21,20 +20,6 @@ from inference_math_planner.fleets.mixes import MIXES, mix
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"
 OPENED = DEFAULT | {"tp": "auto"}  # which finds the two GPUs of the case
-QUESTIONS = """givens => givens.map((given) => {
-    const page = window.inferenceMathPlanner;
-    return [page.question(given), page.coefficients(given), given.drawn ? page.draws(given) : []];
-})"""
-
-
-def test_the_form_asks_what_the_package_asks(page):
-    """The records that the kernel takes; what it makes of them, `tests/book/explore/test_node.py` compares."""
-    givens = [given | {"drawn": i % 10 == 0} for i, given in enumerate(settings(60))]
-    for given, (asked, found, draws) in zip(givens, page.evaluate(QUESTIONS, givens), strict=True):
-        case = case_of(given).checked()
-        assert close(plain(case.asked), asked), given
-        assert close(plain(case.pairs(0)[0][0]), found), given
-        assert not given["drawn"] or close(plain(case.pairs(64)), draws), given
 
 
 def complete(page):

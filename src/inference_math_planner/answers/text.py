@@ -428,11 +428,11 @@ def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
 
 
 def _hindered(record: Record) -> list[str]:
-    return [f"no {name} at full load: {reason}" for name, reason in record.hindered.items()]
+    return [say({"key": "noted.hindered", "name": name, "why": why}) for name, why in record.hindered.items()]
 
 
 def _outside(record: Record) -> list[str]:
-    return [f"not calibrated: {line}" for line in record.outside]
+    return [say({"key": "noted.outside", "why": line}) for line in record.outside]
 
 
 def _heading(record: Record) -> list[str]:

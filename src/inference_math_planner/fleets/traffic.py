@@ -29,6 +29,7 @@ from inference_math.unit.types import Asked, Row, StepCosts
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
 from inference_math_planner.answers.card import card_of, fleet_sized
+from inference_math_planner.answers.cautions import about_fleet
 from inference_math_planner.answers.deployment import (
     Plan,
     as_commands,
@@ -304,13 +305,13 @@ def _chosen(
         kept = {name: queues.kept_idle(host.asked, name, units, 0, host.count) for name, units in cheapest.items()}
         raise _none(host, asked, kept)
     fleets = _standings(found, tuple(names), asked, rate, have, workers, shown)
-    crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.doubts)
+    crowd = queues.crowd(fleets, rate, float(have), host.count, found.case.asked.doubts)
     ordered = [name for name in crowd.order if name in names and fleets[name].replicas]
     if not ordered:
         raise _none(host, asked, {name: fleets[name].idle for name in names})
     first, *others = [_fleet(found, crowd, fleets[name], host, asked, have) for name in ordered]
     sizes = [_size(host, fleets[name]) for name in ordered]
-    about = found.about("rate" if have else "gpus", rate, have)
+    about = about_fleet(found.about, rate, have)
     card = carded(card_of(found.case.asked, sizes, crowd, about))
     return replace(first, others=tuple(others), tie=bool(crowd.tie) and bool(others), card=card)
 
