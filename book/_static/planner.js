@@ -14,14 +14,10 @@
   const ROOM_FOR_DRAWS = 8; // ms of a frame
 
   const { digits, percent, say } = math;
-  const withSpan = (value, low, high, scale = 1, word = "") => {
-    const [middle, from, to] = [value, low, high].map((x) => math.most_of(scale * x));
-    return middle + (from === middle && to === middle ? "" : ` (${from} to ${to})`) + word;
-  };
-  const three = ([value, low, high], scale = 1) => withSpan(value, low, high, scale);
+  const three = (ends, scale = 1) => math.spanned(ends, scale);
   const text = (id, words) => { document.getElementById(id).textContent = words; };
   const cell = (kind, name, words) => { sheet.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
-  const table = (id, head, rows) => {
+  const table = (id, [head, ...rows]) => {
     const row = (cells, tag) => {
       const made = document.createElement("tr");
       made.append(...cells.map((words, i) => {
@@ -61,26 +57,14 @@
   const unitCard = (found) => math.unit_card(found.asked, found.solved, found.about);
   const noneSaid = ({ solved }) => ({ key: solved.none_in >= 1 ? "card.none" : "card.mostly_none", none: math.hundredths(solved.none_in) });
 
-  const settingsOf = (asked, given, name, row) => {
-    const settings = math.with_cache(asked.engine, math.settings(math.of_architecture(asked, name), name, row), toldKv(given));
-    return Object.entries(settings).map(([option, value]) => `${option} ${value}`.trim()).join(", ");
-  };
+  const settingsOf = (asked, given, name, row) => math.options_said(asked, name, row, toldKv(given));
 
   const list = (words) => words.map((one) => Object.assign(document.createElement("li"), { textContent: one }));
 
   const show = (found) => {
-    const { given, asked, solved, rows, numbers: told_, best, first, second } = found;
-    const words = { binding: math.binding_limits(told_).join(" and "), units: math.of_architecture(asked, "disaggregated").units, best: first, second };
-    const formulas = math.by_formula(asked, solved, told_);
-    for (const [name, , unit, by, , why] of data.answers) {
-      const [value, low, high] = told_[name] ?? [NaN, NaN, NaN];
-      const known = Number.isFinite(value);
-      const printed = data.printed[unit] || [1, ` ${unit}`];
-      cell("why", name, known ? say({ text: best ? why : why.split(",")[0], ...words }) : "");
-      cell("value", name, known ? withSpan(value, low, high, ...printed) : "–");
-      cell("by", name, by);
-      const said = formulas[name];
-      cell("said", name, known && Number.isFinite(said) ? withSpan(said, said, said, ...printed) : "");
+    const { given, asked, solved, best } = found;
+    for (const row of math.answered(found.told)) {
+      for (const [kind, words] of Object.entries(math.answer_texts(row))) cell(kind, row.name, words);
     }
     if (!given.imbalance) at("imbalance").placeholder = digits(found.centred.found.expert_imbalance);
     text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${settingsOf(asked, given, best, solved.settings[best])}` : "");
@@ -151,8 +135,6 @@
       return rowOf(one, math.solve(one.asked, math.draws_of(one, data)), own, price);
     } catch (error) { return math.absent_gpu(given.gpu, "", error.short || "does not fit, or not in this precision", price); }
   };
-  const ended = ([value, low, high]) => (Number.isFinite(value) ? withSpan(value, low, high) : "");
-
   // The same question on other GPUs: what one of each is worth, and what a token costs where a price is known.
   const gpus = function* (first) {
     const { given, best, asked, solved } = first;
@@ -167,81 +149,32 @@
     const rows = math.in_their_order(found);
     const said = say(math.first_gpu(rows));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
-    const head = ["GPU", "numbers are", "best architecture", "requests/s of a GPU, at full load", `as many ${given.gpu}`];
-    head.push("break-even price (USD/hour)", "price (USD/hour)", "USD per million output tokens at that", "J a token, rated power");
-    table("planner-gpus", head, rows.map((row) => {
-      if (!row.rate.length) return [row.gpu, row.standing, row.architecture, "", "", "", "", "", ""];
-      const paid = row.cost.length ? [digits(row.price), three(row.cost)] : ["", ""];
-      const joules = row.joules.length ? three(row.joules) : "power not stated";
-      return [row.gpu, row.standing, row.architecture, ...[row.rate, row.ratio, row.break_even].map(ended), ...paid, joules];
-    }));
+    table("planner-gpus", math.gpus_table(rows, given.gpu));
   };
 
-  const architectures = ({ given, asked, solved, rows }, crowded) => {
-    const { have } = goalOf(given);
-    const often = (share) => `${math.hundredths(share)}%`; // as the card has it
-    const loss = say({ key: "card.loss" });
-    const optional = (value) => (Number.isFinite(value) ? digits(value) : "");
-    const loaded = (name) => {
-      if (!crowded) return ["…", "…", "…", "…", "…", "…", "…"];
-      const one = crowded.fleets[name];
-      if (!one?.replicas) return ["none", "", "", "", "", "", ""];
-      const cost = math.usd_per_million(one.gpus_all[0], asked.price, one.sold * asked.work.n_out);
-      return [have ? three(one.rate) + (one.gpus_all[0] < have ? `, on ${digits(one.gpus_all[0])}` : "") : three(one.gpus_all), often(crowded.best_in[name]), percent(crowded.loss[name]), percent(one.kept), three(one.ttft, 1000), three(one.tpot, 1000), optional(cost)];
-    };
-    // The first of them stands beside the labels, where a phone shows it.
-    const names = (crowded ?? solved).order;
-    const asksFleet = given.goal !== "unit";
-    const columns = names.map((name) => {
-      const [row, own] = [rows[name], solved.settings[name]];
-      const sized = asksFleet && solved.best ? loaded(name) : [];
-      if (!(row.rate[0] > 0)) return [...sized, "", "none"];
-      return [
-        ...sized, say(math.laid_out(asked, name)), three(row.rate), often(solved.best_in[name]), percent(solved.loss[name]), percent(solved.kept[name]),
-        digits(row.decodes[0]), own.chunk > 0 ? digits(math.computed_tokens(math.of_architecture(asked, name), own)) : "", optional(own.prefill_units), settingsOf(asked, given, name, own), three(row.ttft, 1000), three(row.tpot, 1000),
-      ];
-    });
-    const of = asked.quantile ? `P${100 * asked.quantile} of ` : "mean ";
-    const labels = [...(asksFleet ? [have ? `requests/s on ${given.have} GPUs at most` : `GPUs for ${given.traffic} requests/s`, "the best in this share of draws", loss, "keeps the promise in this share of draws",
-      "mean TTFT (ms)", "mean TPOT (ms)", "USD per million output tokens at that"] : []),
-    "layout of a unit", "requests/s of a unit, at full load", "the best in this share of draws, at full load", `${loss} (at full load)`, "keeps the limits in this share of draws",
-    "decodes at once in a unit, in the mean at full load", "computed prompt tokens of a step, at full load", "prefill units, at full load", "settings to start with, at full load", `${of}TTFT at full load (ms)`,
-    asked.quantile ? `${of}the gaps between tokens (ms)` : "mean TPOT at full load (ms)"];
-    table("planner-architectures", ["quantity", ...names], labels.map((label, i) => [label, ...columns.map((one) => one[i] ?? "")]));
+  // The first of them stands beside the labels, where a phone shows it.
+  const architectures = ({ given, told }, crowded) => {
+    const rows = math.architectures_table(given, told, toldKv(given), crowded ? [crowded] : []);
+    table("planner-architectures", rows);
     const heads = document.querySelectorAll("#planner-architectures th");
-    names.forEach((name, i) => { heads[i + 1].style.borderBottom = `.25em solid var(--${name})`; });  // as in the picture
+    rows[0].slice(1).forEach((name, i) => { heads[i + 1].style.borderBottom = `.25em solid var(--${name})`; });  // as in the picture
   };
 
   const sizes = function* (given) {
-    const rows = [];
+    const rows = [["TP of a unit", "best architecture", "requests/s of a GPU, at full load"]];
     for (const tp of ["1", "2", "4", "8"]) {
       yield;
       const row = onGpu({ ...given, tp, pooled: [] }, { solved: [], gpus: 1, price: NaN }, NaN);
-      if (row.standing) rows.push([tp, row.architecture, ended(row.rate)]);
+      if (row.standing) rows.push([tp, row.architecture, math.ended(row.rate)]);
     }
-    table("planner-sizes", ["TP of a unit", "best architecture", "requests/s of a GPU, at full load"], rows);
+    table("planner-sizes", rows);
   };
 
-  const drafting = ({ given, asked, solved, told }) => {
-    const each = asked.unit.drafts > 0 ? [[Number(given.drafts), solved], [0, told.undrafted[0]]] : [];
-    table("planner-drafting", ["drafts", "best architecture", "requests/s of a unit, at full load", "TTFT at full load (ms)", "TPOT at full load (ms)"],
-      each.map(([many, one]) => {
-        const row = math.middle_row(one, one.order[0]);
-        return [say(math.drafts_said(many)), ...(one.best ? [one.best, three(row.rate), three(row.ttft, 1000), three(row.tpot, 1000)] : ["none meets the SLA", "", "", ""])];
-      }));
-  };
-
-  const tiers = ({ given, asked, drawn }) => {
-    const own = given.tier === "own" ? { own: { title: `a store of ${given.store} GB/s for each GPU`, read_bw: 1e9 * given.store } } : {};
-    const all = { ...data.tiers, ...own };
-    const speeds = Object.fromEntries(Object.entries(all).map(([name, tier]) => [name, name === "hbm" ? 0 : asked.unit.gpus * tier.read_bw]));
-    const found = asked.work.alpha > 0 ? math.gains(asked, drawn, speeds) : [];
-    const rows = found.map((row) => [
-      row.where === "nowhere" ? "nowhere: all is computed" : (row.where === "hbm" ? (asked.sessions > 0 ? "HBM of the unit" : "HBM of the unit, if it holds what is stored") : all[row.where].title), row.binds, Number.isFinite(row.speedup) ? digits(row.speedup) : "–",
-      row.rate > 0 ? withSpan(row.rate, row.rate_low, row.rate_high) : "none", Number.isFinite(row.gain) ? digits(row.gain) : "–", say(math.cell(row)),
-    ]);
-    table("planner-tiers", ["where", "a prompt alone waits for", "prefill speedup", "requests/s of a unit", "gain", "how sure"], rows);
-    document.querySelector("#planner-tiers p").textContent = rows.length ? sentence({ ...math.stands_on(data.comparisons.store), key: "sure.stored" }) : "";
+  const tiers = (found) => {
+    const rows = math.tiers_table(found, found.drawn, data);
+    table("planner-tiers", rows);
+    const stands = rows.length > 1 ? sentence({ ...math.stands_on(data.comparisons.store), key: "sure.stored" }) : "";
+    document.querySelector("#planner-tiers p").textContent = stands;
   };
 
   // The layouts that serve most of a GPU at full load, as `layouts.search` finds them: all under a few draws, those that
@@ -395,7 +328,7 @@
     text("planner-runner", best ? sentence(math.runner_up(best, second, rows[second].rate[0], swung, math.as_good(solved.lead))) : "");
     yield* sizes(found.given);
     tiers(found);
-    drafting(found);
+    table("planner-drafting", math.drafts_table(found.told));
     yield* gpus(found);
     form.dataset.complete = "true";
   };

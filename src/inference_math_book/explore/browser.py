@@ -38,7 +38,6 @@ from inference_math_book.explore.pictures import pictures
 from inference_math_planner import laws
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
-from inference_math_planner.answers.text import PRINTED
 from inference_math_planner.answers.verdicts import crowds, scored, unseen
 from inference_math_planner.fleets import bench, queues
 from inference_math_planner.fleets.benchmarks import habits_of
@@ -82,12 +81,14 @@ PRINTED_MODULES = (
     "inference_math_planner.fleets.visits",
     "inference_math_planner.answers.card",
     "inference_math_planner.answers.cautions",
+    "inference_math_planner.answers.numbers",
     "inference_math_planner.answers.ways",
     "inference_math_planner.answers.notes",
     "inference_math.catalogue.naming",
     "inference_math_book.explore.packing",
     "inference_math_book.explore.form",
     "inference_math_book.explore.lines",
+    "inference_math_book.explore.tables",
     "inference_math.unit.deployed",
     "inference_math.optimiser.question",
 )
@@ -278,7 +279,6 @@ def data() -> dict[str, Any]:
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),
-        "printed": PRINTED,
         "sentences": sentences(),
         "scopes": {
             "operators": scored_too(ZERO_SHOT_SCOPE),

@@ -31,6 +31,7 @@ from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import card, notes, record
 from inference_math_planner.answers.cautions import Decided, Scores, about_unit, cautions, hindrances, missed_of
 from inference_math_planner.answers.commands import commands, with_cache
+from inference_math_planner.answers.numbers import ANSWERS, answered
 from inference_math_planner.answers.record import Answer, Record, carded, rows_of
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
@@ -357,70 +358,10 @@ def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object
     return with_cache(own.engine, settings(own, name, row), told_kv(case.unit.kv, case.unit.usual_kv))
 
 
-# Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
-# plan's.
-_MIDDLE = "limited by {binding}, in the middle draw; the settings to start with serve most over all of them"
-ANSWERS = (
-    ("rate", "Requests per second of a unit", "requests/s", "compare", "request_rate", "at full load, {best}"),
-    ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
-    ("tokens_per_gpu", "Output of one GPU", "token/s", "compare", "", "at full load, {best}"),
-    ("usd_per_million", "Cost of a million output tokens", "USD", "compare", "", "at full load"),
-    ("joules_per_token", "Energy of an output token, at most", "J", "compare", "", "GPUs at rated power, full load"),
-    ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
-    ("front", "of which the front", "s", "fitted", "", "HTTP, tokenizer, launch: what no step takes"),
-    ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
-    ("batch", "Largest batch, aggregated", "requests", "search", "max_batch", _MIDDLE),
-    ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
-    ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
-    ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
-    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, decodes apart"),
-    ("chunked_gain", "Gain of chunked over aggregated", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
-    ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
-    ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
-    ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
-    ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
-    ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
-    ("delta_h", "ΔH", "s", "step", "", "what one more request adds to each step by its decode, KV read and all else"),
-    (
-        "gain_bound",
-        "Bound 1 + ΔP/ΔH",
-        "1",
-        "formula",
-        "gain_bound",
-        "most that faster prefills gain, in the mean; of each draw",
-    ),
-    (
-        "concurrent_prefills",
-        "Prompts in a step beside a request",
-        "requests",
-        "formula",
-        "concurrent_prefills",
-        "in the mean, aggregated",
-    ),
-    (
-        "pdd_concurrency",
-        "Requests in prefill for each in decode",
-        "1",
-        "formula",
-        "pdd_concurrency",
-        "with both limits used up",
-    ),
-)
-
-
 def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
-    numbers, case = found.numbers, found.case
-    first, second, *_ = found.order
-    binding = " and ".join(answers.binding_limits(numbers))
-    pools = case.of_architecture("disaggregated").units
-    words = {"binding": binding, "units": pools, "best": first, "second": second}
-    formulas = answers.by_formula(case.asked, found.solved, numbers)
-    for name, title, measure, by, formula, why in ANSWERS:
-        value, low, high = numbers.get(name, [np.nan] * 3)
-        if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
-            continue
-        meaning = why.format(**words) if found.best else why.partition(",")[0].format(**words)
-        yield name, Answer(name, title, value, low, high, measure, by, formula, formulas.get(name, np.nan), meaning)
+    for row in answered(found.decided):
+        if np.isfinite(row.value):  # a price was given, some architecture meets the SLA
+            yield row.name, Answer(**asdict(row))
 
 
 def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:

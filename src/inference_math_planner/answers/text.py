@@ -14,7 +14,7 @@ from math import isnan
 
 import pandas as pd
 
-from inference_math.evidence.numerals import digits, in_ms, most_of, percent
+from inference_math.evidence.numerals import digits, in_ms, percent
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import verdict
 from inference_math.optimiser.types import Verdict
@@ -22,6 +22,7 @@ from inference_math.optimiser.verdict import stands_on
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA
 from inference_math_planner.answers.card import both_layouts
+from inference_math_planner.answers.numbers import in_unit, spanned
 from inference_math_planner.answers.record import (
     Answer,
     Choice,
@@ -35,17 +36,7 @@ from inference_math_planner.answers.record import (
     Timed,
 )
 
-__all__ = [
-    "PRINTED",
-    "as_html",
-    "as_markdown",
-    "as_script",
-    "as_short",
-    "as_text",
-    "fleets_table",
-    "gpus_table",
-    "sentence",
-]
+__all__ = ["as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table", "sentence"]
 
 
 @dataclass(frozen=True)
@@ -357,23 +348,14 @@ def _numbers(record: Record) -> pd.DataFrame:
 
 
 # How a unit is printed where people use another: factor and word.
-PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
-
-
-def _scale(answer: Answer) -> tuple[float, str]:
-    return PRINTED.get(answer.unit, (1, f" {answer.unit}"))
-
-
 def shown(answer: Answer) -> str:
     """Return a number with its interval and its unit."""
-    scale, unit = _scale(answer)
-    return _three(answer, scale) + unit
+    return in_unit([answer.value, answer.low, answer.high], answer.unit)
 
 
 def headline(answer: Answer) -> str:
     """Return what the closed form says where something else computed the answer."""
-    scale, unit = _scale(answer)
-    return "" if isnan(answer.by_formula) else f"{digits(scale * answer.by_formula)}{unit}"
+    return "" if isnan(answer.by_formula) else in_unit([answer.by_formula] * 3, answer.unit)
 
 
 def start(record: Record) -> str:
@@ -407,19 +389,14 @@ def _with(what: str, options: list[str], joined: str = " with ") -> str:
 
 def _three(ends: Three | Answer | None, scale: float = 1.0) -> str:
     assert ends is not None
-    return _span(ends.value, ends.low, ends.high, scale)
-
-
-def _span(middle: float, low: float, high: float, scale: float = 1.0) -> str:
-    value, least, most = (most_of(scale * one) for one in (middle, low, high))
-    return value if least == most == value else f"{value} ({least} to {most})"
+    return spanned([ends.value, ends.low, ends.high], scale)
 
 
 def cell(value: float, low: float | None = None, high: float | None = None, scale: float = 1.0) -> str:
     """Return a number, with its ends if it has any, as a table has it; "" for NaN."""
     if isnan(value):
         return ""
-    return digits(scale * value) if low is None or high is None else _span(value, low, high, scale)
+    return digits(scale * value) if low is None or high is None else spanned([value, low, high], scale)
 
 
 def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:

@@ -134,9 +134,9 @@ def _searched(cases: list[Case]) -> tuple[Plan, pd.DataFrame]:
     seen = [looked_at(one.asked, solved, TOGETHER).goodput for one, solved in zip(cases, few, strict=True)]
     looks = [_Look(Plan.of(cases[i], DRAWS), TOGETHER) for i in near_best(seen)]
     looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in _paired(cases)]
-    if not any(one.able for one in looks):
-        return Plan.of(_closest(cases), DRAWS), pd.DataFrame(columns=COLUMNS)
     order = look_order([one.look for one in looks])
+    if not order:
+        return Plan.of(_closest(cases), DRAWS), pd.DataFrame(columns=COLUMNS)
     return _joined([looks[i] for i in order]), _rows(looks).loc[order].reset_index(drop=True)
 
 

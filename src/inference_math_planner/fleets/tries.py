@@ -147,6 +147,8 @@ def near_best(goodputs: list[float]) -> list[int]:
 
 def look_order(looks: list[Look]) -> list[int]:
     """Return the places of layouts, that which serves most of a GPU first; of those alone that serve something."""
+    if len(looks) == 0:
+        return []
     goodputs, tokens, gpus = [one.goodput for one in looks], [one.tokens for one in looks], [one.gpus for one in looks]
     return [i for i in layouts_ranked(goodputs, tokens, gpus).order if goodputs[i] > 0]
 
