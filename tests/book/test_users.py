@@ -38,10 +38,6 @@ def sized(given, plan):
     ("changes", "plan"),
     rest_long([
         ({"tp": "4"}, {"local_ssd": 30_000}), (WIDE | {"engine": "sglang"}, {"users": 300, "units": 2}),
-        ({"tp": "4"}, {"users": 20, "units": 1, "dram": 0}),
-        ({"tp": "4", "drafts": "2"}, {"users": 100, "units": 4, "turns": 1, "dram": 500, "shared": 3000}),
-        ({"tp": "4", "gpu": "b200", "engine": "trtllm"}, {"think": 1.5, "users": 64}),
-        ({"tp": "4"}, {"lifetime": 25}),
     ], 2),
 )  # fmt: skip
 def test_a_ladder_is_that_of_the_package(page, changes, plan):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor
-
 from inference_math.evidence.records import Record
 from inference_math.optimiser.doubt import doubts
 from inference_math.optimiser.starts import page_of
@@ -49,11 +47,6 @@ def asked_of(
         ahead=under.ahead, planning=under.planning, page=page_of(of.engine, kind, gpu.generation),
         doubts=doubts(errors, kind, gpu.generation, work.n_in, work.n_out),
     )  # fmt: skip
-
-
-def units_within(units: int, have: float, gpus: int) -> int:
-    """Return the units of a replica, of so many GPUs each: no more than the GPUs that there are have, two at least."""
-    return max(2, min(units, floor(have / gpus))) if have > 0 else units
 
 
 def laid_apart(

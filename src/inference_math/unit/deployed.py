@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from math import floor
 from typing import TYPE_CHECKING
 
 from inference_math.evidence.records import Record
@@ -95,6 +96,11 @@ def stand_of(of: Deployment) -> Stand:
         model=of.model.name, gpu=gpu.name, generation=gpu.generation, maker=gpu.maker,
         engine=of.kernels, weights=of.weights,
     )  # fmt: skip
+
+
+def units_within(units: int, have: float, gpus: int) -> int:
+    """Return the units of a replica, of so many GPUs each: no more than the GPUs that there are have, two at least."""
+    return max(2, min(units, floor(have / gpus))) if have > 0 else units
 
 
 def divisors(whole: int, most: int) -> list[int]:

@@ -13,7 +13,7 @@ from inference_math.catalogue.engines import EngineRecord
 from inference_math.catalogue.naming import near
 from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import halves, numbers_of, pools_served, under, undrafted
-from inference_math.optimiser.question import Service, asked_of, laid_apart, units_within
+from inference_math.optimiser.question import Service, asked_of, laid_apart
 from inference_math.optimiser.types import Solution
 from inference_math.unit.asked import crowded, scattered_over
 from inference_math.unit.deployed import (
@@ -24,6 +24,7 @@ from inference_math.unit.deployed import (
     ranges_of,
     stand_of,
     unfit,
+    units_within,
 )
 from inference_math.unit.mixing import by_operators, drawn, fitted, front_levels, fronted, own_root, standpoint_of
 from inference_math.unit.scope import crowding, lacking, missing, outside, too_long, wider

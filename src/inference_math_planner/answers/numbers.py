@@ -114,7 +114,8 @@ def spanned(three: list[float], scale: float) -> str:
 def in_unit(three: list[float], unit: str) -> str:
     """Return the same with its unit."""
     scale, word = PRINTED.get(unit, [1, " " + unit])
-    return spanned(three, scale) + word
+    printed: str = spanned(three, scale) + word
+    return printed
 
 
 def answer_texts(one: Answered) -> dict[str, str]:

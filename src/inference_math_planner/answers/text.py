@@ -15,7 +15,7 @@ from math import isnan
 import pandas as pd
 
 from inference_math.evidence.numerals import digits, in_ms, percent
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import is_of, say
 from inference_math.optimiser import verdict
 from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import stands_on
@@ -68,7 +68,6 @@ class _Commands:
     commands: Sequence[Command]
 
 
-_LONGER = "is longer than the"  # what `outside.long` says of a request
 _LOSS = say({"key": "card.loss"})
 _DECODES = "decodes at once (mean)"  # of a unit; the most at once is a setting, and larger
 _VARIABLE = re.compile(r"\$\{?([A-Z][A-Z_]*)")  # of the shell, in a command
@@ -133,7 +132,7 @@ def _first_caution(record: Record) -> str:
 
 def _longer(record: Record) -> list[str]:
     """Return that a request is longer than what the model was made for, where it is."""
-    return [one for one in record.outside if _LONGER in one]
+    return [one for one in record.outside if is_of("outside.long", one)]
 
 
 def _metered(one: Metered, ranged: bool) -> str:

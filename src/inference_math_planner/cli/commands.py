@@ -26,9 +26,9 @@ from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
-from inference_math.optimiser.question import units_within
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.deployed import units_within
 from inference_math.unit.scope import too_long
 from inference_math.unit.steps import kv_sent
 from inference_math.unit.types import Part

@@ -20,9 +20,9 @@ from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
 from inference_math.optimiser.choice import LOOKED, layouts_ranked
 from inference_math.optimiser.draws import interval
-from inference_math.optimiser.question import units_within
 from inference_math.optimiser.types import Solution
 from inference_math.unit import Unit
+from inference_math.unit.deployed import units_within
 from inference_math.unit.types import Asked, DrawnCoefficients, Layout
 from inference_math_planner.answers.card import laid_out
 from inference_math_planner.answers.deployment import Plan, may_meet
