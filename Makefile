@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
-.PHONY: zip pdf pdf-packages help setup book html test test-long test-floors test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks sync data bench serve linkcheck lock score wheel clean
+.PHONY: zip pdf pdf-packages help setup book html test test-long test-research test-floors test-measure test-lab jupyter laboratory lab-quick lab-setup lint types unit nbval notebooks plays sync data bench serve linkcheck lock score wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -62,18 +62,24 @@ types: .venv/.ready  ## mypy, strict
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores : 4)))
 
 # One thread for each of the workers: on a busy machine linear algebra on more waits for itself.
-PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest tests src --doctest-modules
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest
+# The scripts of a release are frozen between releases: their tests are a target of their own.
+TESTS = tests src --doctest-modules --ignore tests/research
 
-test: lint types html  ## style, types, units, laws, data, pages in a browser, the notebooks
-	@$(PYTEST) notebooks --nbval -m "not long" -n $(WORKERS) --dist loadscope
+# The notebooks' outputs are those of the sources, which a test sees to; that they are found again is for `make nbval`.
+test: lint types html  ## style, types, units, laws, data, pages in a browser
+	@$(PYTEST) $(TESTS) -m "not long" -n $(WORKERS) --dist loadscope
 
-test-long: lint types html  ## before a release: long tests, too, with random examples
-	@$(PYTEST) notebooks --nbval --hypothesis-profile random -n $(WORKERS) --dist loadscope
+test-long: lint types html  ## before a release: long tests and the notebooks, too, with random examples
+	@$(PYTEST) $(TESTS) notebooks --nbval --hypothesis-profile random -n $(WORKERS) --dist loadscope
+
+test-research: .venv/.ready  ## the tests of what makes a release (tools/research): weekly, and before a release
+	@$(PYTEST) tests/research -n $(WORKERS) --dist loadscope
 
 FAST = -m "not browser and not long"
 
 unit: .venv/.ready  ## the fast tests alone
-	@$(PYTEST) $(FAST)
+	@$(PYTEST) $(TESTS) $(FAST)
 
 # Each floor of the three distributions that compute, at its lowest; what they need in turn is the newest that fits. uv
 # resolves them. The book is left out: it is built from the lock.
@@ -137,6 +143,9 @@ nbval: .venv/.ready  ## run the notebooks alone, and compare their outputs
 
 notebooks: .venv/.ready  ## re-execute the twins in notebooks/ from the text in book/
 	@$(PY) tools/notebooks.py
+
+plays: .venv/.ready  ## play what pages of the handbook show of long plays: data/plays.csv (minutes)
+	@OMP_NUM_THREADS=1 $(PY) tools/long_plays.py
 
 score: .venv/.ready  ## score the points set aside, once for a release: data/served_error.csv, accuracy.csv, predicted/
 	@$(PY) tools/research/score_served.py

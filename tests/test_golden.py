@@ -1,7 +1,5 @@
 """What rebuilds the code moves no answer."""
 
-from __future__ import annotations
-
 import golden
 import pytest
 from grids import rest_long

@@ -1,24 +1,79 @@
-"""Rooms and arrows of the house, read from its files: who imports whom.
+"""Rooms, arrows and budgets of the house, read from its files: who imports whom, and how much code each room has.
 
     python tools/house.py
 
 A room is a folder of a distribution, or the distribution itself where it is one thing. CONTRIBUTING.md shows what this
-prints; a test compares them, and finds imports upwards and circles.
+prints; a test compares them, finds imports upwards and circles, and fails where a room outgrows its budget. Lines of
+code are those without blanks, comments and docstrings.
 """
 
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
 # From the ground up; a room imports from rooms of lower floors alone.
 FLOORS = (
     ("evidence",), ("catalogue", "theory", "workload"), ("unit",), ("simulate", "optimiser"),
     ("laws", "answers", "calibrate"), ("fleets",), ("cli",), ("bench",), ("book",),
 )  # fmt: skip
+# Lines of code at most. Who needs more room takes it from another, or argues in the change that asks for it.
+BUDGETS = {
+    "evidence": 0, "catalogue": 0, "theory": 0, "workload": 0, "unit": 0, "simulate": 0, "optimiser": 0,
+    "laws": 0, "answers": 0, "calibrate": 0, "fleets": 0, "cli": 0, "bench": 0, "book": 0,
+}  # fmt: skip
+SCRIPTS = 0  # lines of JavaScript by hand for the planner's pages
+TESTS = 0  # of tests/, without those of tools/research
+ARGUMENTS = 7  # of a function, but for this many that have more
+LONG_SIGNATURES = 0
+ANYS = 0  # words `Any` in what computes and decides
+UNFORMATTED = 0  # statements kept from the formatter in src/
+_NO_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+}  # fmt: skip
+
+
+def code_lines(text: str) -> int:
+    """Return the lines of a module that are code: no blank ones, comments or docstrings."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            lines.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(lines)
+
+
+def script_lines(text: str) -> int:
+    """Return the lines of a script that are code: no blank ones, no line of comment."""
+    return sum(bool(line.strip()) and not line.strip().startswith("//") for line in text.splitlines())
+
+
+def long_signatures(text: str) -> Iterator[str]:
+    """Yield the functions of a module that take more than `ARGUMENTS`, without the instance or class."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len(names) - (names[:1] in (["self"], ["cls"])) > ARGUMENTS:
+                yield node.name
+
+
+def sizes() -> dict[str, int]:
+    """Return the lines of code of each room."""
+    lines = dict.fromkeys((room for floor in FLOORS for room in floor), 0)
+    for name, path in modules().items():
+        if room := room_of(name):
+            lines[room] += code_lines(path.read_text(encoding="utf-8"))
+    return lines
 
 
 def modules() -> dict[str, Path]:
@@ -66,15 +121,11 @@ def arrows(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 def main() -> None:
     """Print the house, the top floor first."""
-    known = modules()
-    seen = arrows(imports(known))
-    lines = {room: 0 for floor in FLOORS for room in floor}
-    for name, path in known.items():
-        if room := room_of(name):
-            lines[room] += len(path.read_text(encoding="utf-8").splitlines())
+    seen, lines = arrows(imports(modules())), sizes()
     for floor in reversed(FLOORS):
         for room in floor:
-            print(f"{room:9} {lines[room]:6,} lines   imports {', '.join(sorted(seen[room])) or 'nothing'}")
+            others = ", ".join(sorted(seen[room])) or "nothing"
+            print(f"{room:9} {lines[room]:6,} of {BUDGETS[room]:5,} lines   imports {others}")
     print(f"{len(lines)} rooms, {sum(map(len, seen.values()))} arrows, {sum(lines.values()):,} lines")
 
 

@@ -16,11 +16,11 @@ import sys
 from pathlib import Path
 from types import FunctionType
 
+from inference_math import theory
 from inference_math.theory.formula import Formula
-from inference_math_planner import laws
 
 SOURCE = Path(__file__).parents[1] / "src"
-MODULES = ("inference_math.theory.plain", "inference_math.theory.arrays", "inference_math_planner.laws.plain")
+MODULES = ("inference_math.theory.plain", "inference_math.theory.arrays")
 _NUMPY = "import numpy\n\nfrom inference_math.evidence.checks import Numbers"
 
 
@@ -32,7 +32,7 @@ def path_of(module: str) -> Path:
 def written(module: str) -> str:
     """Return a module, as `ruff format` has it."""
     names, kind = taken(module), module.rpartition(".")[2]
-    formulas = [formula for name, formula in laws.CATALOGUE.items() if name in names]
+    formulas = [formula for name, formula in theory.CATALOGUE.items() if name in names]
     called = {name for one in formulas for name in compiled(one, kind).__code__.co_names} & {*dir(math)}
     imports = _NUMPY if kind == "arrays" else f"from math import {', '.join(sorted(called))}"
     head = f'"""Formulas of `{module.split(".")[-2]}`, written by `tools/plain.py`: do not edit."""'

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from inference_math import Unit, Workload, simulate
 
@@ -70,7 +71,7 @@ class Engine:
     def run(self, requests: int) -> simulate.Run:
         """Simulate so many requests, which come at random."""
         chunks = simulate.Chunked(self.budget, max_batch=256, kv_capacity=self.cache, grows=True)
-        work = replace(WORK, n_in=self.n_in)
+        work = structs.replace(WORK, n_in=self.n_in)
         return simulate.open_loop(
             work, simulate.Steps(self.unit), rate=RATE, requests=requests, scheduler=chunks, seed=1, every_gap=True,
             log=True,

@@ -26,10 +26,15 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 
 def seen(twin: Path) -> int:
     """Return the words that a reader of a chapter's notebook sees."""
-    total = 0
+    total, folded = 0, False
     for cell in nbformat.read(twin, as_version=4).cells:  # type: ignore[no-untyped-call]
         if cell.cell_type == "markdown":
-            total += len(text_of(cell.source).split())
+            # A fold may begin in one cell and end in another: what is before it and behind it is read.
+            source = f"<details>{cell.source}" if folded else cell.source
+            folded = source.count("<details>") > source.count("</details>")
+            total += len(text_of(f"{source}</details>" if folded else source).split())
+            continue
+        if folded:
             continue
         if not FOLDED & set(cell.metadata.get("tags", [])):
             total += len(cell.source.split())

@@ -81,7 +81,7 @@
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
         const notes = math.cadence_notes(Number(given.dp), data.comparisons.cadence);
-        said.replaceChildren(...cells("li", [...math.cadence_said(rows, doubts(given), data.engines[given.engine].cadence), ...notes].map(math.say)));
+        said.replaceChildren(...cells("li", [...math.cadence_said(rows, doubts(given), data.engines[given.engine].cli.cadence), ...notes].map(math.say)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });

@@ -16,8 +16,8 @@ from typing import Any
 
 from inference_math.evidence import data_dir
 from inference_math.evidence.checks import as_one_of
+from inference_math.theory import CATALOGUE
 from inference_math.theory._talks import A, B, C, D, E
-from inference_math_planner.laws import CATALOGUE
 
 __all__ = [
     "CHANGES", "EVIDENCE", "SEEDS", "VERDICTS", "Answer", "Claim", "Erratum", "Evidence", "load_claims", "load_slides"

@@ -27,7 +27,7 @@ from inference_math_book.explore.live import Live
 from inference_math_book.explore.stills import lighter, png
 from inference_math_book.figures.style import use_book_style
 
-__all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "seen", "setup", "show"]
+__all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "guess", "seen", "setup", "show", "takeaway"]
 
 CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to number a figure
 OURS = "application/vnd.inference-math.ours+json"  # what a page needs to show another chapter's figure, small
@@ -40,6 +40,29 @@ def setup() -> None:
     """Print SymPy as the book does and give Matplotlib the book's look."""
     sp.init_printing(use_latex="mathjax", latex_printer=lambda expr, **_: to_latex(expr))
     use_book_style()
+
+
+def guess(question: str, worked: str) -> Markdown:
+    """Return a question whose answer is folded: the numbers put into the formula, in two or three lines of Markdown.
+
+    >>> print(guess("How much is twice 21?", "2 · 21 = 42").data)
+    <details><summary><strong>Guess, then open.</strong> How much is twice 21?</summary>
+    <BLANKLINE>
+    2 · 21 = 42
+    <BLANKLINE>
+    </details>
+    """
+    head = f"<details><summary><strong>Guess, then open.</strong> {question}</summary>"
+    return Markdown(f"{head}\n\n{worked.strip()}\n\n</details>")  # type: ignore[no-untyped-call]
+
+
+def takeaway(text: str) -> Markdown:
+    """Return what a reader should keep of a section: one sentence with one number.
+
+    >>> takeaway("Twice 21 is 42.").data
+    '> **Takeaway.** Twice 21 is 42.'
+    """
+    return Markdown(f"> **Takeaway.** {text}")  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The built pages in headless Chromium, without a network."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from functools import cache

@@ -1,7 +1,5 @@
 """Everybody can use the pages: axe-core finds no serious violation, in light and in dark."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 import pytest

@@ -1,7 +1,5 @@
 """The benchmark on the planner's page: the numbers of the package, what a reader clicks, what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 

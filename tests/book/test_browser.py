@@ -4,8 +4,6 @@ That the curves of every live figure are the package's formulas, wherever its sl
 are the figures whose numbers have been computed on the way to a curve, or are none.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The case is worked once: every page that glues its numbers has the same ones, and one winner."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

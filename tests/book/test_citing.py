@@ -1,7 +1,5 @@
 """BibTeX entries: they can be read by what reads BibTeX, and lead to what they name."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +10,9 @@ import yaml
 from bs4 import BeautifulSoup
 
 from inference_math import __version__, evidence
+from inference_math.theory import CATALOGUE
 from inference_math_book.claims import load_claims
 from inference_math_book.extension.citing import bibtex, folded
-from inference_math_planner.laws import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "_build" / "html"

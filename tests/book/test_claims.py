@@ -1,25 +1,20 @@
 """The ledger of claims: complete, and strict about what it accepts; and claims that no other test states alone."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import catalogue, evidence, simulate, theory
+from inference_math import Workload, catalogue, evidence, simulate, theory
 from inference_math.catalogue.tiers import tier
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
-from inference_math.workload import Workload
 from inference_math_book import served
 from inference_math_book.claims import SEEDS, Answer, load_claims, load_slides
-from inference_math_planner import laws
 
 LEDGER = evidence.data_dir() / "claims.toml"
 times = st.floats(1e-5, 1.0)
@@ -45,7 +40,7 @@ def test_every_entry_reads_as_the_page_shows_it():
 def test_every_formula_stands_with_its_claim():
     """A new formula of a claim belongs into the ledger."""
     listed = {name for claim in load_claims() for name in claim.formulas}
-    assert sorted(set(laws.CATALOGUE) - listed) == []
+    assert sorted(set(theory.CATALOGUE) - listed) == []
 
 
 def test_every_printed_formula_is_quoted_from_where_the_catalogue_says():
@@ -53,7 +48,7 @@ def test_every_printed_formula_is_quoted_from_where_the_catalogue_says():
     for claim in load_claims():
         printed = {SEEDS[letter] for letter in claim.seeds}
         for name in claim.formulas:
-            for source in laws.CATALOGUE[name].source.split("; "):
+            for source in theory.CATALOGUE[name].source.split("; "):
                 assert source == theory.BOOK or source in printed, (claim.id, name, source)
 
 
@@ -305,7 +300,7 @@ def test_c20_the_difference_doubles_with_the_prompt_and_the_ratio_hardly_moves(n
 
     def deltas(prompt):
         prefill = prompt * theory.token_time_causal(**model.shape, n_in=prompt, flops=gpu.flops("fp8"))
-        return theory.delta_p(ttft_1=prefill, n_out=n_out), theory.delta_h(
+        return theory.delta_p(ttft_1=prefill, n_out=n_out), theory.cache_read(
             n_in=prompt, kv_token=model.kv_token("fp8"), hbm_bw=gpu.hbm_bw
         )
 
@@ -467,10 +462,10 @@ def test_c44_tight_limits_ask_for_parallel_operators_and_loose_ones_for_a_pipeli
     assert [round(faster[tp], 1) for tp in (2, 4, 8)] == [1.6, 2.5, 3.5]
 
     def within(rate):
-        return whole[2] + laws.prefill_wait(load=rate * whole[2], ttft_1=whole[2], cv_in=0)
+        return whole[2] + theory.prefill_wait(load=rate * whole[2], ttft_alone=whole[2], cv_in=0)
 
     def between(rate):  # a prompt passes two stages, and waits before the first
-        return whole[1] + laws.prefill_wait(load=rate * whole[1] / 2, ttft_1=whole[1] / 2, cv_in=0)
+        return whole[1] + theory.prefill_wait(load=rate * whole[1] / 2, ttft_alone=whole[1] / 2, cv_in=0)
 
     rates = np.linspace(0.05, 0.99 / whole[2], 200)
     ahead = np.array([within(rate) < between(rate) for rate in rates])

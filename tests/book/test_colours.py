@@ -1,7 +1,5 @@
 """One colour for a role, typed once, seen on light and dark pages and with any colour vision."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations
@@ -9,17 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex, to_rgb
-from matplotlib.figure import Figure
+from matplotlib.colors import to_rgb
 
-from inference_math import catalogue
 from inference_math.simulate import StepCost
-from inference_math.unit import costs
-from inference_math.unit.operators import Operators
-from inference_math.workload import SLA
 from inference_math_book.colours import COLOURS, GREY, ROLES, colour_of, colours_of, css
 from inference_math_book.explore.pictures import pictures
-from inference_math_book.figures import disaggregation, together
 from inference_math_book.figures.engine import seen
 
 ROOT = Path(__file__).parents[2]
@@ -113,25 +105,6 @@ def test_the_planner_and_the_engine_draw_roles_in_their_colours():
     found = scales(seen(StepCost(t_w=0.017, T=8e-5, kv_read=7e-8)).to_dict())
     drawn = dict(zip(found[0]["domain"], found[0]["range"], strict=True))
     assert drawn == {"waits": GREY} | {kind: ROLES[kind] for kind in ("prefill", "decode", "bubble")}
-
-
-def test_a_line_of_an_architecture_has_its_colour():
-    ax = Figure().subplots()
-    numbers = costs.measured(Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8"), 2048, 170)
-    disaggregation.rates_by_limit(ax, numbers, [0.03, 0.06], sla_ttft=1.0, quantile=0.99)
-    drawn = {line.get_label(): to_hex(line.get_color()).upper() for line in ax.get_lines()}
-    assert drawn == {name: colour_of(name) for name in drawn}
-    assert drawn["disaggregated"] == ROLES["disaggregated"]
-
-
-def test_a_cell_of_the_map_has_the_colour_of_the_best_architecture():
-    ax = Figure().subplots()
-    one = Operators(catalogue.model("llama-3-70b"), tp=2, weights="fp8", kv="fp8")
-    frame = together.decision_map(ax, lambda n, m: costs.measured(one, n, m), (512, 2048), (64,), SLA(1.0, 0.02))
-    (mesh,) = ax.collections
-    mesh.update_scalarmappable()
-    drawn = [to_hex(colour).upper() for colour in mesh.get_facecolors()]
-    assert drawn == [ROLES[best] for best in frame.best]
 
 
 @pytest.mark.browser  # needs the built book

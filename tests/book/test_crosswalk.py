@@ -1,7 +1,5 @@
 """The crosswalk: every slide of a claim leads to its equations, figures and tests, in the order of the talk."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path
@@ -9,9 +7,9 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from inference_math.theory import CATALOGUE
 from inference_math_book.claims import SEEDS, load_claims, load_slides
 from inference_math_book.extension.crosswalk import HEAD, rows
-from inference_math_planner.laws import CATALOGUE
 
 CLAIMS = {claim.id: claim for claim in load_claims()}
 PAGE = Path(__file__).parents[2] / "_build" / "html" / "book" / "reference" / "crosswalk.html"

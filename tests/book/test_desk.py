@@ -1,7 +1,5 @@
 """The reviewer's desk: the ledger's filters, citations, the crosswalk, the talks' plots."""
 
-from __future__ import annotations
-
 import pytest
 from bs4 import BeautifulSoup
 

@@ -1,7 +1,5 @@
 """No output has digits of a fit that another processor would not find."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from grids import early, rest_long
 from nudged import nudge
 
 from inference_math import evidence
@@ -26,7 +25,6 @@ from inference_math_planner.calibrate.fitting import moved_to
 ROOT = Path(__file__).parents[2]
 TWINS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = sorted(p for p in (ROOT / "book").rglob("*.md") if "\nkernelspec:" in p.read_text(encoding="utf-8")[:800])
-SOON = ("04",)  # where the fits are; the other chapters, and all pages of the handbook, before a release
 OWN = own_file.ours()[0]
 SIGNS = pytest.mark.parametrize("sign", [1, -1], ids=["up", "down"])
 
@@ -68,10 +66,6 @@ def test_a_fit_has_the_digits_on_which_solvers_agree(fit, sign, monkeypatch):
     assert calls
 
 
-def early(paths: list[Path]) -> list[object]:
-    return [path if path.name[:2] in SOON else pytest.param(path, marks=pytest.mark.long) for path in paths]
-
-
 def compared(notebook: Path, sign: int, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a notebook whose solvers are nudged from the start, and compare its outputs with those that it has."""
     (folder / "sitecustomize.py").write_text(f"import nudged\n\nnudged.nudge({sign})\n")
@@ -85,8 +79,8 @@ def compared(notebook: Path, sign: int, folder: Path) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.parametrize("twin", early(TWINS), ids=lambda p: p.stem)
-@SIGNS
+@pytest.mark.parametrize("twin", early(TWINS, "04"), ids=lambda p: p.stem)  # where the fits are
+@pytest.mark.parametrize("sign", rest_long([1, -1]), ids=["up", "down"])
 def test_a_notebook_shows_the_same_where_solvers_differ(twin, sign, tmp_path):
     run = compared(twin, sign, tmp_path)
     assert run.returncode == 0, run.stdout

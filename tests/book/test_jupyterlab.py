@@ -1,7 +1,5 @@
 """The notebooks as a reader has them in JupyterLab: they run, show their mathematics, and their sliders move."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -15,12 +13,12 @@ from urllib.request import urlopen
 
 import nbformat
 import pytest
+from grids import early
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("jupyterlab")]
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
 PATIENCE = 300  # seconds; a busy machine is slow, not wrong
-SOON = ("02", "07")  # the others before a release
 RAW = re.compile(r"\{(?:glue|formula|eq|numref|ref|cite|badge|prf)\b|^:::|\(\)$", re.M)  # what only a page understands
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
 DRAWN = ".jp-RenderedVegaCommon5"
@@ -115,11 +113,7 @@ def opened(lab, browser):
     assert left == []
 
 
-def early(paths: list[Path]) -> list[object]:
-    return [p if p.name[:2] in SOON else pytest.param(p, marks=pytest.mark.long) for p in paths]
-
-
-@pytest.mark.parametrize("path", early(NOTEBOOKS), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", early(NOTEBOOKS, "02"), ids=lambda p: p.stem)
 def test_it_runs_and_shows_its_formulas_and_no_mark_that_only_a_page_understands(opened, path):
     page = opened(path.name)
     derived = len(

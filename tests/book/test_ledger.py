@@ -1,7 +1,5 @@
 """The page of the claims: its links lead somewhere, its tests pass, and all pages give a claim the same verdict."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import os

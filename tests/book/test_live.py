@@ -1,7 +1,5 @@
 """What stands under a live figure: presets, reset, the link, the curves as Python."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

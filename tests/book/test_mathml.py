@@ -1,24 +1,22 @@
 """Formulas on pages: MathML that a browser reads, in the characters of the font that comes with the page."""
 
-from __future__ import annotations
-
 import html
 import re
 from xml.etree import ElementTree
 
 from grids import each
 
+from inference_math import theory
 from inference_math_book.extension.mathml import CHARACTERS, font, mathml
-from inference_math_planner import laws
 
 
 def seen(found: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", found))
 
 
-@each(sorted(laws.CATALOGUE))
+@each(sorted(theory.CATALOGUE))
 def test_every_formula_of_the_catalogue_is_sound_and_in_the_font(name):
-    found = mathml(laws.CATALOGUE[name].latex, block=True)
+    found = mathml(theory.CATALOGUE[name].latex, block=True)
     assert ElementTree.fromstring(found).get("display") == "block"
     assert set(seen(found)) <= CHARACTERS
     assert "\\" not in seen(found)

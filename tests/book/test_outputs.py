@@ -1,7 +1,5 @@
 """What a page makes of a notebook's outputs and links."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import SimpleNamespace
@@ -10,10 +8,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from inference_math.theory.formula import DERIVED
 from inference_math_book import notebook
 from inference_math_book.explore.live import on_page
-from inference_math_book.extension.outputs import Outputs, links_on_page, picture
+from inference_math_book.extension.outputs import links_on_page, picture
 from inference_math_book.extension.pictures import with_stills
 from inference_math_book.notebook import CAPTION, show
 
@@ -96,11 +93,6 @@ def test_until_it_is_drawn_a_live_figure_is_a_picture_that_later_builds_keep(tmp
     path.write_text(svg.replace("<path", "<path id='kept'", 1), encoding="utf-8")
     assert with_stills(SimpleNamespace(outdir=tmp_path), body, "../_static/live") == drawn
     assert "kept" in path.read_text(encoding="utf-8")
-
-
-def test_another_output_is_left_to_the_tools():
-    assert Outputs.handle_mime(None, SimpleNamespace(mime_type="text/plain", content="1"), False) is None
-    assert {kind for _, kind, _ in Outputs.mime_priority_overrides} >= {DERIVED, CAPTION}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Every chapter's text and its executed twin tell the same."""
 
-from __future__ import annotations
-
 import io
 import re
 from base64 import b64decode

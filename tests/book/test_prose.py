@@ -1,7 +1,5 @@
 """Numbers in prose are computed: what is typed with a unit is a set-up, a quote or a definition, and is listed."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

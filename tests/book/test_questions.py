@@ -1,7 +1,5 @@
 """The page of questions: links that the planner understands, and numbers that are those of their links."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from pathlib import Path
@@ -74,22 +72,13 @@ def test_a_number_is_that_of_the_link_beside_it(key, answer, numbers):
 
 def test_a_flag_is_asked_for_by_its_name():
     """Those of the engines that settings are given by, where an answer or its question has them."""
-    flags = [
-        "--max-num-seqs",
-        "--max-num-batched-tokens",
-        "--gpu-memory-utilization",
-        "--kv-cache-dtype",
-        "--enable-chunked-prefill",
-        "--prefill-schedule-interval",
-        "--prefill-decode-interval",
-        "--chunked-prefill-size",
-        "--max-running-requests",
-        "--schedule-conservativeness",
-        "--max_batch_size",
-        "--max_num_tokens",
-    ]
+    flags = """
+    --max-num-seqs --max-num-batched-tokens --gpu-memory-utilization --kv-cache-dtype
+    --enable-chunked-prefill --prefill-schedule-interval --prefill-decode-interval --chunked-prefill-size
+    --max-running-requests --schedule-conservativeness --max_batch_size --max_num_tokens
+    """
     said = " ".join(part for both in QUESTIONS for part in both)
-    assert [flag for flag in flags if f"`{flag}" not in said] == []
+    assert [flag for flag in flags.split() if f"`{flag}" not in said] == []
 
 
 def test_every_number_is_glued(numbers):

@@ -4,8 +4,6 @@ A rule speaks of some set-ups only. To follow it there costs the share of the ra
 under the calibration's own coefficients, without draws: a rule is arithmetic, and so is what it is held to.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -13,6 +11,7 @@ from math import log
 
 import pandas as pd
 import pytest
+from msgspec import structs
 
 import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload, theory
@@ -65,7 +64,7 @@ class Setup:
     @cached_property
     def stored(self):
         """The same set-up with most of each prompt on local SSDs."""
-        return Setup(replace(self.case, work=replace(self.case.work, alpha=STORED), tier=tier("local_ssd")))
+        return Setup(replace(self.case, work=structs.replace(self.case.work, alpha=STORED), tier=tier("local_ssd")))
 
     def lacks(self, other):
         """Return the share of what another set-up serves that this one does not; 0 where it serves as much."""

@@ -1,17 +1,13 @@
 """The talks' law on served Llama-3-70B: what the fit finds, how far it is off, and what its intervals hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-import recipes
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from inference_math import Unit, catalogue, evidence, theory
+from inference_math import Unit, catalogue, theory
 from inference_math_book import served
 
 # Mean errors of rows left out, in per cent: as found, and the bar that they may not pass.
@@ -84,11 +80,6 @@ def test_a_row_that_is_left_out_does_not_help_its_own_prediction():
     wrong.loc[3, "tpot_s"] *= 2
     expected = (1 + served.left_out(rows)[3]) / 2 - 1
     assert served.left_out(wrong)[3] == pytest.approx(expected)
-
-
-def test_errors_are_by_how_much_the_law_is_too_long():
-    made = as_told(TRUE)
-    assert served.errors(TRUE, made.assign(tpot_s=made.tpot_s / 1.1)) == pytest.approx(0.1)
 
 
 def test_rows_that_do_not_determine_the_law_are_refused():
@@ -174,12 +165,6 @@ def test_latencies_of_whole_requests_find_the_law_that_made_them():
     assert (found.t_1, found.h) == pytest.approx((TRUE.t_1, TRUE.h), rel=1e-9)
     low, high = served.interval(served.rows(2), bound, whole=True)
     assert low < served.CASE.bound < bound(served.fit(served.rows(2), whole=True)) < high
-
-
-def test_the_recipe_is_that_of_the_scripts():
-    assert (served.EACH, served.SPAN) == (recipes.EACH, recipes.SPAN)
-    rows = evidence.load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and gpu == 'h100-sxm'")
-    assert {recipes.recipe_of(row).budget for row in rows.to_dict("records")} == {served.BUDGET}
 
 
 def test_one_user_is_played_as_the_law_says():

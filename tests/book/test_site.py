@@ -1,7 +1,5 @@
 """The built book, as files: links that lead somewhere, nothing loaded from elsewhere, page metadata."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
@@ -20,7 +18,6 @@ SITE = ROOT / "_build" / "html"
 pytestmark = pytest.mark.skipif(not SITE.exists(), reason="no built book: run 'make book'")
 REDIRECTS = tomllib.loads((ROOT / "book" / "redirects.toml").read_text(encoding="utf-8"))
 MOVED = [(SITE / "book" / f"{old}.html", SITE / "book" / f"{new}.html") for old, new in REDIRECTS.items()]
-GENERATED = {"genindex.html", "search.html", "py-modindex.html", "prf-prf.html"}
 
 
 @pytest.fixture(scope="module")

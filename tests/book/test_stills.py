@@ -1,7 +1,5 @@
 """Where no script draws a live figure, or none has yet, there is a picture of it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables that a reader filters by words."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.browser

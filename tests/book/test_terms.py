@@ -1,7 +1,5 @@
 """Terms of the glossary are links where a page of the handbook uses them first."""
 
-from __future__ import annotations
-
 import pytest
 
 from inference_math_book.extension.terms import pattern_of

@@ -1,7 +1,5 @@
 """Users who come back, on the planner's page: the numbers of the package, what a reader clicks, what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from forms import unit_of
 from grids import rest_long

@@ -1,7 +1,5 @@
 """What a reader waits for: pages are light until somebody scrolls, formulas need no script, figures come when near."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,37 +1,19 @@
 """Models whose layers differ, from trimmed `config.json` files, against what their publishers count."""
 
-from __future__ import annotations
-
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.catalogue import MODELS, Model, layers, model
 
+COUNTS = tomllib.loads((Path(__file__).parent / "counts.toml").read_text(encoding="utf-8"))
+PUBLISHED, NAMED = COUNTS["published"], COUNTS["named"]  # billions, all and active
 CONFIGS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "configs.json").read_text())
-# Parameters in billions, all and active, as the publishers say (model cards; of text parts where they tell them apart).
-PUBLISHED = {
-    "Qwen3-VL-8B-Instruct": (8.2, 8.2), "Qwen3-VL-235B-A22B-Instruct": (235, 22), "Qwen3.5-27B": (27, 27),
-    "Qwen3.5-122B-A10B": (122, 10), "MiMo-7B-Base": (7.6, 7.6), "MiMo-V2-Flash": (309, 15),
-    "DeepSeek-V3.2": (671, 37), "gemma-4-26B-A4B": (25.2, 3.8), "Gemma-4-31B-IT-NVFP4": (30.7, 30.7),
-    "Llama-4-Maverick-17B-128E-Instruct": (400, 17), "Llama-4-Scout-17B-16E-Instruct": (108, 17),
-    "Kimi-K2.6-NVFP4": (1026, 32), "GLM-5.2": (744, 40), "MiniMax-M2.5-NVFP4": (229, 10),
-    "Llama-3_3-Nemotron-Super-49B-v1": (49.9, 49.9), "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (31.6, 3.5),
-    "NVIDIA-Nemotron-3-Super-120B-A12B-FP8": (120.6, 12.7), "NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": (550, 55),
-    "Nemotron-H-56B-Base-8K": (56.3, 56.3), "Step-3.7-Flash-FP8": (196, 11), "Qwen3.6-35B-A3B-NVFP4": (35, 3),
-    "Olmo-3-1125-32B": (32.2, 32.2), "dots.llm1.inst": (142, 14), "GLM-4.7-Flash": (30, 3.6), "Kimi-K2.5": (1026, 32),
-    "Step-3.5-Flash": (196, 11), "Falcon-H1-7B": (7.59, 7.59), "granite-4.0-h-small": (32, 9),
-    "granite-4.0-h-micro": (3.19, 3.19), "LFM2-1.2B": (1.17, 1.17), "LFM2-8B-A1B": (8.3, 1.5),
-    "Kimi-Linear-48B-A3B": (49.1, 3), "ERNIE-4.5-21B-A3B": (21.8, 3), "ERNIE-4.5-300B-A47B": (300, 47),
-    "ERNIE-4.5-0.3B": (0.36, 0.36), "Hunyuan-A13B-Instruct": (80.4, 13), "Hunyuan-7B-Instruct": (7.5, 7.5),
-    "DeepSeek-V4-Flash": (284, 13), "Kimi-K3": (2800, 104), "MiniMax-M3": (428, 23), "Mistral-Small-4-119B": (119, 6.5),
-    "Qwen3-Next-80B-A3B": (80, 3.5),
-}  # fmt: skip
 # Bytes of a token's KV cache in BF16, all windows open: layers that cache, times keys and values of all KV heads, or
 # the latent and its rotated key.
 CACHED = {
@@ -50,14 +32,6 @@ STATES = {
     "Kimi-Linear-48B-A3B": 20 * (32 * 128 * 128 + 3 * 3 * 32 * 128),
     "Kimi-K3": 69 * (96 * 128 * 128 + 3 * 3 * 96 * 128),
 }
-NAMED = {
-    "gpt-oss-120b": (116.8, 5.1), "gpt-oss-20b": (20.9, 3.6), "qwen3-235b-a22b": (235, 22),
-    "qwen3-30b-a3b": (30.5, 3.3),
-    "qwen3.5-397b-a17b": (397, 17), "minimax-m2": (229, 10), "kimi-k2": (1026, 32), "glm-5": (744, 40),
-    "deepseek-v3": (671, 37), "mixtral-8x7b": (46.7, 12.9), "llama-2-70b": (68.98, 68.98), "llama-3-8b": (8.03, 8.03),
-    "llama-3-70b": (70.6, 70.6), "llama-3-405b": (405.9, 405.9), "llama-13b": (13.0, 13.0), "opt-66b": (66, 66),
-    "qwen3-8b": (8.19, 8.19), "qwen3-14b": (14.77, 14.77), "qwen3-32b": (32.76, 32.76),
-}  # fmt: skip
 
 
 def counts(of: Model) -> tuple[float, float]:

@@ -1,7 +1,5 @@
 """Models, GPUs and configurations against published numbers."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, replace
@@ -9,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.catalogue import GPUS, MODELS, Gpu, Model, as_precision, bytes_per_value, gpu, model
 from inference_math.catalogue.precisions import as_kv_precision

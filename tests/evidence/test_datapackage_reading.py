@@ -1,7 +1,5 @@
 """The tables of data/ are read, checked and handed out whole; damaged ones are refused by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What vLLM on an H100 says of the laws, and of the form that ships: nothing here is fitted but where it says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +10,7 @@ from inference_math_bench.lab.experiments import experiments
 from inference_math_bench.lab.record import arm_name
 from inference_math_book.figures import laboratory as plots
 
-STEPS = evidence.load("lab_gpu_steps").frame
-ARMS, LAWS = evidence.load("lab_gpu_arms").frame, evidence.load("lab_gpu_laws").frame
+STEPS, ARMS = evidence.load("lab_gpu_steps").frame, evidence.load("lab_gpu_arms").frame
 UNIT = Unit.of("llama-3-8b", "h100-sxm", 1, "bf16", async_scheduling=False)
 
 
@@ -58,21 +55,6 @@ def test_prompts_alone_are_nearer_to_the_root_than_to_the_sum() -> None:
     assert worst["root"] < 0.1 < worst["sum"]
 
 
-def test_reads_of_decodes_add_to_a_prompt_in_full() -> None:
-    """Eight decodes at 8,192 tokens add to a step with a prompt what they add to one without."""
-    eight = STEPS[(STEPS.offloading == 0) & (STEPS.decodes == 8) & STEPS.tokens.isin([0, 1024])]
-    middle = eight.groupby(["tokens", eight.context > 8000]).step_ms.median()
-    added = [middle[tokens, True] - middle[tokens, False] for tokens in (0, 1024)]
-    assert added[1] == pytest.approx(added[0], rel=0.15)
-
-
-def test_the_laws_hold_to_a_tenth_on_average() -> None:
-    for quantity, limit in {"tpot": 0.1, "gap_p50": 0.1, "context": 0.03}.items():
-        assert (of("interference", quantity).ratio - 1).abs().mean() < limit, quantity
-    users = of("limit", "users")
-    assert ((users.found - users.predicted).abs()[users["of"] == "mean"] <= 1).all()
-
-
 def test_prompts_take_more_than_half_of_a_busy_engine_s_time_as_predicted() -> None:
     """With 64 users hardly a step has no prompt, and the share is read against those that have none."""
     share = of("interference", "prefill_share").query("lengths == 'geometric'").set_index("users")
@@ -80,30 +62,6 @@ def test_prompts_take_more_than_half_of_a_busy_engine_s_time_as_predicted() -> N
     assert share.found.loc[[16, 32]].round(2).to_list() == [0.55, 0.69]
     few = of("interference", "no_prompt").query("lengths == 'geometric'").set_index("users").predicted
     assert few[64] < 0.02 < few[32]
-
-
-def test_loading_is_slower_than_printed_and_near_the_complete_form() -> None:
-    found = of("host", "speedup").set_index(["n_in", "stored"])
-    printed = analysis.expanded(LAWS[LAWS.quantity == "speedup"], "host").set_index(["n_in", "stored"]).predicted
-    assert found.ratio.between(0.75, 1.15).all()
-    most = printed[printed.index.get_level_values("stored") / printed.index.get_level_values("n_in") > 0.9]
-    assert (most / found.found[most.index] > 1.6).all()
-
-
-def test_offloading_lengthens_decodes_while_a_prompt_is_written() -> None:
-    kinds = STEPS[(STEPS.tokens == 0) & (STEPS.context < 1000)]
-    middle = kinds.groupby(["offloading", "after", "decodes"]).step_ms.median()
-    beside = middle[1, 1] / middle[0, 1]
-    assert beside.dropna().between(1.1, 1.4).all()
-    quiet = (middle[1, 0] - middle[0, 0]).dropna()
-    assert quiet.between(-0.5, 1.1).all()
-
-
-def test_a_step_just_above_what_graphs_cover_is_longer() -> None:
-    loops = evidence.load("lab_gpu_loops").frame
-    alone = loops[loops.least == 0].set_index("round").step_ms
-    one = loops[loops.least == 1].set_index("round").step_ms
-    assert (one > 1.15 * alone).all()
 
 
 def test_with_the_host_of_other_runs_the_form_that_ships_is_near_an_engine_that_is_watched() -> None:

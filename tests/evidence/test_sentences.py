@@ -1,7 +1,5 @@
 """Sentences: every template is chosen somewhere, every choice has one, and what a hole holds."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

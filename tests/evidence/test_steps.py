@@ -1,6 +1,6 @@
 """What our own measurements of GPUs say of the claims: nothing here is fitted but where it says so."""
 
-from __future__ import annotations
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,16 @@ from inference_math_planner.calibrate import from_kernels, schedules
 NAMES = [name for name in evidence.tables() if name.startswith("steps_")]
 
 
+@cache
 def times(name: str) -> pd.DataFrame:
     return from_kernels.times(evidence.load(name))
+
+
+@cache
+def fitted(name: str):
+    """Return a measured unit, and what is fitted to its steps."""
+    unit = from_kernels.unit(evidence.load(name))
+    return unit, from_kernels.fit(times(name), unit)
 
 
 def loads(name: str) -> tuple[pd.DataFrame, int]:
@@ -34,8 +42,8 @@ def test_there_are_three_models_in_two_precisions_on_two_gpus() -> None:
 
 @pytest.mark.parametrize("name", rest_long(NAMES))
 def test_no_step_and_no_rate_beats_the_hardware(name: str) -> None:
-    unit, found = from_kernels.unit(evidence.load(name)), times(name)
-    assert from_kernels.fit(found, unit).unusable.empty
+    (unit, fit), found = fitted(name), times(name)
+    assert fit.unusable.empty
     gpu = GPUS[unit.gpu.name]
     limits = {
         "copy": gpu.hbm_bw, "load": gpu.pcie_bw, "product-bf16": gpu.flops("bf16"), "product-fp8": gpu.flops("fp8"),
@@ -92,40 +100,9 @@ def test_the_best_share_lies_right_of_the_crossover(name: str) -> None:
 
 @pytest.mark.parametrize("name", rest_long(NAMES))
 def test_mixed_steps_that_no_fit_saw_are_met_by_the_fitted_form(name: str) -> None:
-    unit, found = from_kernels.unit(evidence.load(name)), times(name)
+    (unit, fit), found = fitted(name), times(name)
     mixed = found[found["what"] == "mixed"].reset_index(drop=True)
-    fitted = unit.calibrated(from_kernels.fit(found, unit).calibration)
-    off = np.abs(from_kernels.predicted(mixed, fitted) / mixed["seconds"] - 1)
+    off = np.abs(from_kernels.predicted(mixed, unit.calibrated(fit.calibration)) / mixed["seconds"] - 1)
     assert off.mean() < 0.08
     if unit.weights == "fp8":  # the shipped rate of BF16 is of these very steps
         assert off.mean() < np.abs(from_kernels.predicted(mixed, unit) / mixed["seconds"] - 1).mean()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_products_take_the_root_of_weight_read_and_compute_rather_than_the_longer(name: str) -> None:
-    unit, found = from_kernels.unit(evidence.load(name)), times(name)
-    T = from_kernels.lines(found, unit)[0].set_index("name")["value"]["T"]
-    products = found[found["what"] == "matrices"]
-    read = float(products[(products["decodes"] == 1) & (products["prompts"] == 0)]["seconds"].iloc[0])
-    both = products[products["prompts"] > 0]
-    n = both["decodes"] + both["prompts"] * both["tokens"]
-    off = {
-        law.name: np.array([law(t_w=read, t_c=T * one, t_rest=0) for one in n]) / both["seconds"] - 1
-        for law in (theory.step_time, theory.step_serial)
-    }
-    assert off["step_time"].abs().max() < 0.1
-    assert off["step_serial"].min() < -0.15
-    assert off["step_serial"].mean() < -0.05
-
-
-def test_few_decodes_read_at_the_memory_s_pace_and_many_at_the_kernel_s() -> None:
-    def read(name: str, batch: int) -> float:  # seconds of a token
-        steps = times(name).query("what == 'decode' and decodes == @batch")
-        return float(np.polyfit(steps["context"] * batch, steps["seconds"], 1)[0])
-
-    old, new = ("steps_h100_sxm_llama_3_8b_bf16", "steps_h200_sxm_llama_3_8b_bf16")
-    memory = GPUS["h200-sxm"].hbm_bw / GPUS["h100-sxm"].hbm_bw
-    for batch in (8, 16):
-        assert read(old, batch) / read(new, batch) == pytest.approx(memory, rel=0.06)
-    for batch in (32, 64, 128):
-        assert read(old, batch) / read(new, batch) == pytest.approx(1, abs=0.05)

@@ -1,7 +1,5 @@
 """The pages of the book, as its table of contents lists them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

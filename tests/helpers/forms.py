@@ -1,7 +1,5 @@
 """Settings of the planner's form, and what the package makes of them."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import fields
 from functools import cache

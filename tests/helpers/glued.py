@@ -1,7 +1,5 @@
 """What chapters glued: the numbers that their prose shows, as their executed twins hold them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -3,8 +3,6 @@
 `python tests/helpers/golden.py` writes the answers anew. A number that moves is a finding: say which and why.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

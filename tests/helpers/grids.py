@@ -1,14 +1,13 @@
 """Grids of cases: one test runs many, and part of them waits for `make test-long`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-__all__ = ["each", "rest_long"]
+__all__ = ["each", "early", "rest_long"]
 
 
 def rest_long(values: Iterable[Any], keep: int = 1) -> list[Any]:
@@ -16,6 +15,12 @@ def rest_long(values: Iterable[Any], keep: int = 1) -> list[Any]:
     rows = list(values)
     late = [pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.long) for row in rows[keep:]]
     return [*rows[:keep], *late]
+
+
+def early(paths: Sequence[Path], *soon: str) -> list[Any]:
+    """Return files of which those whose names begin so come first, and all others are long."""
+    rows = sorted(paths, key=lambda path: not path.name.startswith(soon))
+    return rest_long(rows, sum(path.name.startswith(soon) for path in rows))
 
 
 def each(rows: Sequence[Any], name: Callable[[Any], str] = str, parts: int = 1) -> Callable[..., Any]:

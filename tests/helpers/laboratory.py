@@ -1,7 +1,5 @@
 """The laboratory on an engine that plays a known cost."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -18,5 +19,7 @@ class Made(dict[str, Any]):
     def __or__(self, other: Any) -> Made:
         return Made({**self, **other})
 
-    def __copy__(self) -> Made:
-        return Made(self)
+
+def made(kind: Callable[..., Any], **fields: Any) -> Any:
+    """Return a record of its own kind, for what makes other ones of it; the fields that are left out are None."""
+    return kind(**dict.fromkeys(kind.__struct_fields__) | fields)  # type: ignore[attr-defined]

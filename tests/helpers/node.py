@@ -1,7 +1,5 @@
 """The script of the planner's page in node: what is printed as JavaScript beside the Python that it is printed from."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -11,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from msgspec.structs import asdict
-
-from inference_math.evidence.records import Record
 
 __all__ = ["Node", "close", "plain"]
 
@@ -51,14 +48,14 @@ class Node:
 
 def _listed(value: Any) -> Any:
     """Return records and mappings as dictionaries, tuples and arrays as lists, their numbers as Python's."""
-    if isinstance(value, Record):
+    if isinstance(value, Struct):
         return asdict(value)
     return dict(value) if hasattr(value, "keys") else value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def plain(value: Any) -> Any:
     """Return what JSON keeps of a result: no functions."""
-    if isinstance(value, Record):
+    if isinstance(value, Struct):
         return plain(asdict(value))
     if hasattr(value, "keys"):
         return {str(key): plain(one) for key, one in value.items() if not callable(one)}

@@ -1,7 +1,5 @@
 """Solvers as another processor has them: what they find is off by a billionth, one number up and the next down."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Each token of an answer is its last one with probability 1/n_out. Times are in seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,14 +1,10 @@
 """Set-ups of every kind, drawn once with a seed: each model, four GPUs, small and large batches, stored or not."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 
-from inference_math import catalogue
-from inference_math.unit import Unit
-from inference_math.workload import Workload
+from inference_math import Unit, Workload, catalogue
 
 __all__ = ["SETUPS", "name_of"]
 

@@ -1,16 +1,12 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import given, strategies as st
 from msgspec import structs
 
-from inference_math import simulate
+from inference_math import SLA, Unit, Workload, simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.tiers import Tier, tier
 from inference_math.optimiser import answers, search
@@ -19,12 +15,9 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import decide
 from inference_math.optimiser.doubt import NINTHS
 from inference_math.optimiser.draws import interval, median
-from inference_math.optimiser.load import loaded, strain
+from inference_math.optimiser.load import loaded, settings_row, strain
 from inference_math.optimiser.starts import settings
-from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, max_kv_seqs, target_of
-from inference_math.workload import SLA, Workload
-from inference_math.workload.requests import Work
 from inference_math_planner import plan
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -76,14 +69,6 @@ def test_the_lead_is_of_the_first_over_the_second():
     assert told["margin"] == pytest.approx([middle, min(*leads, middle), max(*leads, middle)])
 
 
-def test_one_draw_is_its_own_best():
-    found = solved()
-    for name, row in found.rows.items():
-        assert row.rate == found.found.rates[name][0]
-        assert found.found.kept[name] == 1.0
-    assert found.numbers["rate"] == max(row.rate for row in found.rows.values())
-
-
 def holding(tokens):
     """The numbers of a unit whose layers see everything, with room for so many tokens."""
     unit = Unit.of("llama-3-8b", "h100-sxm").numbers
@@ -94,7 +79,7 @@ def holding(tokens):
 def test_places_hold_what_is_met_in_a_batch(engine):
     """Long answers are met more often than short ones, and with vLLM only what is there takes room."""
     held = {"vllm": 500 + 1000 * (1 + 1) / 2, "trtllm": 500 + 1000 * (1 + 1)}[engine]
-    work = Work(n_in=500.0, n_out=1000.0, alpha=0.0, cv=1.0, longest=0.0, pairing=1.0)
+    work = Workload(500, 1000, lengths="", cv=1.0)
     many = max_kv_seqs(holding(1e7), work, engines()[engine])
     assert many <= 1e7 / held
     assert many == pytest.approx(1e7 / held, rel=0.03)  # less the margin of one that grows
@@ -117,15 +102,6 @@ def test_settings_are_turned_down_in_the_draws_that_miss_the_limits_with_them_wh
     served = [loaded(target_of(CASE.asked), one, architecture, own).rate for one in found.costs[:many]]
     assert [row.rate for row in found.each[architecture][:many]] == served
     assert found.goodput[architecture] == pytest.approx(sum(served) / 20)
-
-
-def test_a_batch_bound_by_the_first_token_breaks_its_limit_when_prompts_are_slow():
-    tight = Case(UNIT, Workload(2200, 170), SLA(0.25, 0.2))
-    middle, slow = solved(tight), solved(tight, (1.0, 1.3))
-    row = middle.found.settings["aggregated"]
-    assert middle.binding == ["TTFT"]
-    assert strain(target_of(tight.asked), middle.costs, "aggregated", row) <= 1
-    assert strain(target_of(tight.asked), slow.costs, "aggregated", row) > 1
 
 
 def test_a_longer_prompt_part_alone_moves_what_prompts_cost():
@@ -313,10 +289,9 @@ def test_a_quantile_of_gaps_sees_the_loads_of_chunks():
     """Steps in which a prompt begins last as long as its load: if they are more than one in a hundred, P99 is."""
     case = Case(UNIT, Workload(2200, 170, 0.9), SLA(1.0, 0.06), tier=Tier.of_bandwidth(1e9))
     each = answers.under(case.asked, UNIT.found(case.work), [1.0, 1.0, 0.0])
-    row = Made({"batch": 20.0, "chunk": 300.0, "prefill_units": 0.0})
+    row = settings_row(20.0, 300.0, 0.0, 0.0)
     gaps = {
-        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row)["tpot"]
-        for q in (0, 0.5, 0.99)
+        q: loaded(target_of(structs.replace(case.asked, quantile=q)), each, "chunked", row).tpot for q in (0, 0.5, 0.99)
     }
     assert gaps[0.99] == pytest.approx(each.load)
     assert gaps[0.5] < gaps[0] < gaps[0.99]
@@ -337,6 +312,11 @@ def test_gains_are_of_the_rates_beside_them_and_of_stores_that_hold_the_sessions
     assert held["slow"].rate > 0
 
 
+def solution(rates, goodput):
+    """Return what is found under some draws, of which the rates and their means are known alone."""
+    return structs.replace(answers.solve(CASE.asked, CASE.pairs(0)), rates=rates, goodput=goodput)
+
+
 def test_what_few_draws_have_is_no_number():
     """A gain is the ratio of the two goodputs, and of nothing where most draws have none of one."""
 
@@ -344,7 +324,7 @@ def test_what_few_draws_have_is_no_number():
         names = ("disaggregated", "aggregated")
         rates = dict(zip(names, (top, bottom), strict=True))
         goodput = {name: np.mean(own) for name, own in rates.items()}
-        return answers.gained(Made({"doubts": doubts}), Made({"rates": rates, "goodput": goodput}), *names)
+        return answers.gained(structs.replace(CASE.asked, doubts=doubts), solution(rates, goodput), *names)
 
     doubted = gained([3.0] * 9, [2.0] * 9, SURE | {"disaggregated": [0.0, 0.5, 77]})
     assert doubted == pytest.approx([1.5, 1.5 * np.exp(0.5 * NINTHS[0]), 1.5 * np.exp(0.5 * NINTHS[-1])])

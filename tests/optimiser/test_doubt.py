@@ -1,19 +1,16 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from inference_math.optimiser.doubt import CERTAIN, FARTHER, MANY, NINTHS, below, beside, doubt, doubts, factors_of
 from inference_math.unit.nearest import known_comparisons
+from inference_math.unit.types import ComparisonError
 
-KNOWN = Made({
-    "bias": 0.1, "sd": 0.2, "pairs": 6, "n_in": [1000.0, 8000.0], "n_out": [100.0, 200.0],
-    "kinds": ["MLA"], "generations": ["Hopper"],
-})  # fmt: skip
+KNOWN = ComparisonError(
+    bias=0.1, sd=0.2, pairs=6, setups=3, n_in=[1000.0, 8000.0], n_out=[100.0, 200.0], kinds=["MLA"],
+    generations=["Hopper"],
+)  # fmt: skip
 
 
 def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():

@@ -4,14 +4,11 @@ For a limit it is a theorem: what keeps a limit keeps a looser one, and the sett
 For lengths, memory, links, drafts and units it is tested. Half a per cent is what the searches leave.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from grids import each
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from inference_math import SLA, Unit, Workload
 from inference_math.optimiser.case import DRAWS, Case

@@ -1,15 +1,12 @@
 """The searches, and what is decided by them, against a look at every candidate."""
 
-from __future__ import annotations
-
 import math
 from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import assume, given, strategies as st
+from msgspec.structs import replace
 from scipy import stats
 
 from inference_math.optimiser import search
@@ -19,6 +16,7 @@ from inference_math.optimiser.load import left_to_decode, settings_row, strain
 from inference_math.optimiser.settings import FEW_UNITS, MOST_FED, decode_rates, pools_settings
 from inference_math.unit import batch
 from inference_math.unit.asked import prompts_together
+from inference_math.unit.types import StepCosts, Target
 
 lengths = st.sampled_from([(2200.0, 170.0), (100.0, 1000.0), (9600.0, 20.0), (64.0, 2.0)])
 limits = st.tuples(st.floats(0.012, 0.2), st.floats(0.05, 5.0))
@@ -29,23 +27,33 @@ def step(decodes, prompts, n_in=2200.0):
     return np.hypot(0.0155, 8e-5 * tokens) + 9e-5 * decodes + 1e-6 * tokens
 
 
+TARGET = Target(
+    n_in=100.0, steps=11.0, step=0.04, sharing=1.0, ttft=2.0, quantile=0.0, places=300, room=300.0, together=4.0,
+    fresh=1.0, groups=1.0, units=8, prefill_gpus=1.0, share=1.0, handover=0.0, sent=0.0, mixes=True,
+)  # fmt: skip
+
+
+def costs_of(mixed, prefill, front=0.0):
+    """Return steps, and those of a unit that only prefills; settings are searched with nothing else."""
+    none = dict.fromkeys(("t_w", "ttft_1", "cache_read", "own", "load"), 0.0)
+    return StepCosts(**none, front=front, mixed=mixed, apiece=mixed, prefill=prefill)
+
+
 def decided(name, limits, lengths=(2200.0, 170.0), places=300.0, units=8, sent=0.0, quantile=0.0, prefill=(1.0, 1.0)):
     """Return what an architecture does whose steps are those above: of a unit that holds so many requests.
 
     `prefill`: GPUs of a prefill unit, over those of the others, and how long its steps take.
     """
     n_in, n_out = lengths
-    target = Made({
-        "n_in": n_in, "steps": n_out, "step": limits[0], "sharing": 1.0, "ttft": limits[1], "quantile": quantile,
-        "places": places, "room": places, "together": prompts_together(places * (n_in + n_out), n_in, 1), "fresh": 1.0,
-        "groups": 1, "units": units, "prefill_gpus": prefill[0], "share": 1.0, "handover": 0.0, "sent": sent,
-        "mixes": True,
-    })  # fmt: skip
-    costs = Made({
-        "front": 0.0, "load": 0.0, "mixed": lambda decodes, prompts: step(decodes, prompts, n_in),
-        "apiece": lambda decodes, prompts: step(decodes, prompts, n_in),
-        "prefill": lambda decodes, prompts: prefill[1] * step(decodes, prompts, n_in),
-    })  # fmt: skip
+    together = prompts_together(places * (n_in + n_out), n_in, 1)
+    target = replace(
+        TARGET, n_in=n_in, steps=n_out, step=limits[0], ttft=limits[1], quantile=quantile, places=places, room=places,
+        together=together, units=units, prefill_gpus=prefill[0], sent=sent,
+    )  # fmt: skip
+    costs = costs_of(
+        lambda decodes, prompts: step(decodes, prompts, n_in),
+        lambda decodes, prompts: prefill[1] * step(decodes, prompts, n_in),
+    )
     return decide([target] * 2, [[costs]] * 2, SURE).each[name][0]
 
 
@@ -179,18 +187,11 @@ def test_prefill_units_of_their_own_size_are_split_as_a_look_at_all_splits_says(
 
 def test_more_prefill_units_than_serve_less_may_serve_more():
     """Four of a quarter's size leave two units to decode, five to eight one: a draw of slow prompts gains by eight."""
-    target = Made({
-        "n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "sent": 0.0, "room": 10.0, "together": 4.0,
-        "units": 3, "prefill_gpus": 0.25, "share": 1.0, "handover": 0.0,
-    })  # fmt: skip
-    slow = Made(
-        {"mixed": lambda decodes, prompts: 0.001, "prefill": lambda decodes, prompts: prompts / 20, "front": 0.0}
-    )
-    fast = Made(
-        {"mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: prompts / 100, "front": 0.0}
-    )
+    target = replace(TARGET, room=10.0, units=3, prefill_gpus=0.25)
+    slow = costs_of(lambda decodes, prompts: 0.001, lambda decodes, prompts: prompts / 20)
+    fast = costs_of(lambda decodes, prompts: 0.02, lambda decodes, prompts: prompts / 100)
     assert pools_settings(target, [slow, fast]).prefill_units == 8
-    assert pools_settings(target | {"units": 10, "prefill_gpus": 9 / 7}, [slow]).prefill_units == 7  # 63 of 70 GPUs
+    assert pools_settings(replace(target, units=10, prefill_gpus=9 / 7), [slow]).prefill_units == 7  # 63 of 70 GPUs
     assert left_to_decode(28, 21, 9 / 7) == 1
 
 
@@ -206,16 +207,12 @@ def test_the_link_of_a_prefill_unit_is_as_wide_as_its_gpus(limit, sent, size):
 
 
 def test_pools_take_the_limits_by_steps_of_their_own_and_a_cache_sent_is_part_of_the_first_gap():
-    target = Made(
-        {"n_in": 100.0, "steps": 11.0, "step": 0.04, "ttft": 2.0, "quantile": 0.0, "sent": 0.1, "handover": 0.0}
-    )
-    costs = Made(
-        {"front": 0.2, "mixed": lambda decodes, prompts: 0.02, "prefill": lambda decodes, prompts: 1.5 * prompts}
-    )
+    target = replace(TARGET, sent=0.1)
+    costs = costs_of(lambda decodes, prompts: 0.02, lambda decodes, prompts: 1.5 * prompts, front=0.2)
     row = settings_row(8, 100.0, 1, 7)
     assert strain(target, costs, "disaggregated", row) == pytest.approx(1.7 / 2.0)
-    assert strain(target | {"ttft": 20.0}, costs, "disaggregated", row) == pytest.approx(0.03 / 0.04)
-    assert strain(target | {"handover": 0.1}, costs, "disaggregated", row) == pytest.approx(1.8 / 2.0)
+    assert strain(replace(target, ttft=20.0), costs, "disaggregated", row) == pytest.approx(0.03 / 0.04)
+    assert strain(replace(target, handover=0.1), costs, "disaggregated", row) == pytest.approx(1.8 / 2.0)
 
 
 @given(limits, st.floats(0.001, 2))
@@ -233,13 +230,8 @@ def test_a_link_bounds_the_pools(limit, sent):
 @pytest.mark.parametrize("sent", [0.0, 0.03])
 def test_a_cache_sent_is_spread_over_the_gaps_of_an_answer(sent):
     """Four tokens have three gaps: as many decodes as the limit leaves, and no more."""
-    target = Made({
-        "n_in": 2200.0, "steps": 4.0, "step": 0.04, "ttft": 1.0, "quantile": 0.0, "sent": sent, "handover": 0.0,
-        "room": 300.0,
-    })  # fmt: skip
-    costs = Made({
-        "front": 0.0, "mixed": lambda decodes, prompts: 0.016 + 1e-4 * decodes, "prefill": lambda decodes, prompts: 0.1,
-    })  # fmt: skip
+    target = replace(TARGET, n_in=2200.0, steps=4.0, ttft=1.0, sent=sent)
+    costs = costs_of(lambda decodes, prompts: 0.016 + 1e-4 * decodes, lambda decodes, prompts: 0.1)
     (side,) = decode_rates(target, [costs])
     rows = [settings_row(side.number + more, 2200.0, 1, 1) for more in (0, 1)]
     assert [strain(target, costs, "disaggregated", row) <= 1 + 1e-9 for row in rows] == [True, False]

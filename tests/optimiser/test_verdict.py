@@ -1,22 +1,18 @@
-from __future__ import annotations
-
 from math import isnan
 from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
+from inference_math import SLA, Unit, Workload
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.answers import gains
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.doubt import beside, doubt
 from inference_math.optimiser.verdict import MOST_TOLD, UNSAID, cell, stands_on, verdict, word_of, worded
-from inference_math.unit import Unit
 from inference_math.unit.nearest import known_comparisons
-from inference_math.workload import SLA, Workload
 
 RATES = st.floats(0.01, 100)
 DOUBTS = st.tuples(st.floats(-0.5, 0.5), st.floats(0.01, 2), st.just(77)).map(list)

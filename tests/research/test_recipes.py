@@ -6,11 +6,13 @@ from math import inf
 
 import pytest
 import served
-from recipes import COLD, recipe_of
+from recipes import COLD, EACH, SPAN, recipe_of
 
+from inference_math.evidence import load
 from inference_math.simulate import Habits
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY
+from inference_math_book import served as case
 
 ROW = {
     "model": "llama-3-70b", "gpu": "h200-sxm", "tp": 4, "ep": 1, "dp": 1, "engine": "trtllm", "version": "",
@@ -148,3 +150,9 @@ def test_tensorrt_takes_a_share_of_what_the_weights_leave():
     assert (recipe_of(narrow).memory, recipe_of(narrow).free) == (0.95, False)
     assert recipe_of(narrow | {"tp": 8}).budget == 32_768
     assert recipe_of(narrow | {"tp": 8}).memory == MEMORY
+
+
+def test_the_book_s_case_is_played_by_the_same_recipe():
+    assert (case.EACH, case.SPAN) == (EACH, SPAN)
+    rows = load("served").frame.query("model == 'llama-3-70b' and engine == 'vllm' and gpu == 'h100-sxm'")
+    assert {recipe_of(row).budget for row in rows.to_dict("records")} == {case.BUDGET}

@@ -1,7 +1,5 @@
 """Numbers by chance that every language draws alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,16 +1,13 @@
 """Steps in which nothing happens are skipped, and nobody can tell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import ceil, inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import Unit, theory
+from inference_math import Unit, Workload, theory
 from inference_math.simulate import OVERLAPS, StepCost
 from inference_math.simulate.cost import Steps, drafts_of, timed
 from inference_math.simulate.engine import Request, _steps_to
@@ -18,7 +15,6 @@ from inference_math.simulate.record import Record
 from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, system_of
 from inference_math.simulate.serve import closed_loop, open_loop
 from inference_math.simulate.systems import engine_of
-from inference_math.workload import Workload
 
 COST = StepCost(t_w=0.02, T=4e-5, T_decode=9e-5, prompt=1e-3, pair=2e-9, delta_h=3e-5, kv_read=4e-8)
 SCHEDULERS = [

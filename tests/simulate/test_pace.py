@@ -1,13 +1,10 @@
 """Steps as a simulation takes them, against the step itself."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from inference_math import Unit

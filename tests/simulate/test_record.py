@@ -1,13 +1,10 @@
 """What is remembered of a run: exact means, quantiles within a bin, and memory that does not grow."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.simulate import Aggregated, Chunked, Disaggregated, GapHistogram, StepCost, closed_loop, record
 from inference_math.workload import Workload

@@ -1,18 +1,14 @@
 """Schedulers and stores that make no sense are refused; a store gives what the theory of reuse says."""
 
-from __future__ import annotations
-
 from functools import partial
 from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import theory
+from inference_math import Workload, theory
 from inference_math.simulate import Aggregated, Chunked, Disaggregated, Reuse, StepCost, closed_loop
-from inference_math.workload import Workload
 
 T, N_IN = 1e-4, 1000
 PROMPT_ONLY = StepCost(t_w=0, T=T)  # of answers of one token, so that no step is without a prompt

@@ -1,7 +1,5 @@
 """The ways to simulate: users in a closed loop, a benchmark, random arrivals, a trace."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

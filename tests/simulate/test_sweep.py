@@ -1,7 +1,5 @@
 """The same table on every executor."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor

@@ -1,14 +1,11 @@
 """The systems against plain loops over their steps: each request, each gap, each step of the log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math.simulate import (
     OVERLAPS,
@@ -335,16 +332,6 @@ def check_against_plain_loop(trace, cost, scheduler, reuse):
     for _, steps in run.log.groupby("engine"):  # one step at a time
         ends = (steps.start + steps.seconds).to_numpy()
         assert (steps.start.to_numpy()[1:] >= ends[:-1] * (1 - 1e-9)).all()
-
-
-def test_a_request_stays_with_the_unit_that_its_cache_is_sent_to():
-    """Some crowded traces on two units each: who is emptiest may change on the way."""
-    cost = StepCost(t_w=0.3037, T=0.010123, prompt=0.05061, delta_h=0.10123, kv_read=0.010123)  # no two times are alike
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        n_in, n_out = rng.permutation(30)[:12] + 1, rng.integers(2, 13, 12)
-        trace = Trace(n_in, n_out, arrival=np.cumsum(rng.exponential(0.5, 12)))
-        check_against_plain_loop(trace, cost, Disaggregated(2, 2, transfer=0.10271, max_batch=5), None)
 
 
 def test_a_log_numbers_the_groups_that_prefill_before_the_decode_units():

@@ -1,7 +1,5 @@
 """The simulator against closed forms: interference of B requests."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -9,9 +7,8 @@ import pytest
 from grids import rest_long
 from scipy import stats
 
-from inference_math import theory
+from inference_math import Workload, theory
 from inference_math.simulate import StepCost, closed_loop
-from inference_math.workload import Workload
 
 T_W, TTFT_1, DELTA_H = 0.02, 0.2, 4e-4
 COST = StepCost(t_w=T_W, prompt=TTFT_1, delta_h=DELTA_H)

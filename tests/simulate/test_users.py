@@ -1,7 +1,5 @@
 """Who sends when: random arrivals, users, and the store that requests wait for."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np
@@ -23,10 +21,6 @@ def test_bursts_are_gamma_distributed_independent_and_keep_the_rate(cv):
     assert abs(stats.pearsonr(gaps[1:], gaps[:-1]).statistic) < 3 / np.sqrt(gaps.size)
     assert np.std(gaps) * 5 == pytest.approx(cv, rel=0.05)
     assert times[-1] == pytest.approx(20_000 / 5, rel=3 * cv / np.sqrt(20_000))
-
-
-def test_arrivals_without_scatter_are_a_clock():
-    assert list(islice(arrivals(4.0, np.random.default_rng(1), 0), 5000))[-1] == pytest.approx(1250)
 
 
 def test_lengths_come_in_the_order_in_which_they_are_drawn():

@@ -1,16 +1,12 @@
 """No schedule serves more than the bound, and some come as near to it as one likes [E12]."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import simulate, theory
-from inference_math.workload import Workload
+from inference_math import Workload, simulate, theory
 
 times = st.floats(1e-4, 1.0)
 JUST_ABOVE = 1 + 1e-9  # rounding

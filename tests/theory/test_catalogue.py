@@ -1,7 +1,5 @@
 """What holds for every formula of the catalogue, and for the functions that are written of it."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 
@@ -10,13 +8,12 @@ import numpy as np
 import plain
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
+from inference_math import theory
 from inference_math.theory.notation import QUANTITIES
-from inference_math_planner import laws
 
-EVERY = pytest.mark.parametrize("formula", laws.CATALOGUE.values(), ids=lambda f: f.name)
+EVERY = pytest.mark.parametrize("formula", theory.CATALOGUE.values(), ids=lambda f: f.name)
 
 
 @EVERY
@@ -38,12 +35,12 @@ def test_numpy_computes_what_sympy_means(formula, data):
 
 @pytest.mark.parametrize("turns", [1.0, 2.0])
 def test_what_hypothesis_once_found_stays_found(turns):
-    check_against_forty_digits(laws.CATALOGUE["reuse_local"], {"turns": turns, "units": 521.0})
+    check_against_forty_digits(theory.CATALOGUE["reuse_local"], {"turns": turns, "units": 521.0})
 
 
 def test_a_constant_of_five_digits_is_its_decimal():
     given_ = {"B": 0.5, "rounds": 2.0, "together": 1.0, "n_out": 2.0, "cv": 0.25}
-    check_against_forty_digits(laws.CATALOGUE["prompts_met"], given_)
+    check_against_forty_digits(theory.CATALOGUE["prompts_met"], given_)
 
 
 # Each of its two differences is as long as its larger part, and both are multiplied: the last digit of units². A share
@@ -83,7 +80,7 @@ def in_forty_digits(formula, values):
 
 @cache
 def high_precision(name):
-    formula = laws.CATALOGUE[name]
+    formula = theory.CATALOGUE[name]
     # A constant is its decimal, as in the compiled function, and not its binary number of five digits.
     decimal = {constant: sp.Rational(str(constant)) for constant in formula.expr.atoms(sp.Float)}
     return sp.lambdify(formula.arguments, formula.expr.xreplace(decimal), "mpmath")

@@ -1,13 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from inference_math import simulate, theory
-from inference_math.workload import Workload
+from inference_math import Workload, simulate, theory
 
 times = st.floats(1e-5, 1.0)
 decodes = st.floats(1, 500)
@@ -16,12 +12,12 @@ decodes = st.floats(1, 500)
 @given(b=decodes, t_w=times, delta_p=times, delta_h=times)
 def test_gains_at_equal_batch_are_ordered_and_at_most_two(b, t_w, delta_p, delta_h):
     """1 ≤ serial KV ≤ full ≤ 2; and the talk's is the full one without the weight read."""
-    numbers = {"b": b, "t_w": t_w, "delta_p": delta_p, "delta_h": delta_h}
+    numbers = {"b": b, "t_w": t_w, "delta_p_gross": delta_p, "delta_h": delta_h}
     serial, full = theory.chunked_gain_serial(**numbers), theory.chunked_gain_weights(**numbers)
     assert serial * (1 + 1e-12) >= 1
     assert serial <= full * (1 + 1e-12)
     assert full <= 2 * (1 + 1e-12)
-    talk = theory.chunked_gain(delta_p=delta_p, delta_h=delta_h)
+    talk = theory.chunked_gain(delta_p_gross=delta_p, delta_h=delta_h)
     assert theory.chunked_gain_weights(**(numbers | {"t_w": 0})) == pytest.approx(talk)
 
 
@@ -29,7 +25,7 @@ def test_gains_at_equal_batch_are_ordered_and_at_most_two(b, t_w, delta_p, delta
 def test_gains_at_an_equal_limit_are_batches_that_just_meet_it(t_w, delta_p, delta_h, room):
     room = max(room, delta_h)
     S = t_w + room
-    numbers = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": S}
+    numbers = {"delta_p_gross": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": S}
     whole = room / (delta_p + delta_h)  # the batch of whole prefills
     for gain, step in (
         (theory.chunked_gain_sla(**numbers), lambda b: max(b * delta_p, t_w + b * delta_h)),
@@ -44,7 +40,7 @@ def test_gains_at_an_equal_limit_are_batches_that_just_meet_it(t_w, delta_p, del
 @given(b=decodes, t_w=times, T=st.floats(1e-6, 1e-3), delta_h=times, pd_ratio=st.floats(0.1, 500))
 def test_the_balanced_chunk_gives_the_balanced_gain(b, t_w, T, delta_h, pd_ratio):
     at = {"b": b, "chunk": b * pd_ratio, "pd_ratio": pd_ratio, "T": T, "t_w": t_w, "delta_h": delta_h}
-    balanced = {"b": b, "t_w": t_w, "delta_p": pd_ratio * T, "delta_h": delta_h}
+    balanced = {"b": b, "t_w": t_w, "delta_p_gross": pd_ratio * T, "delta_h": delta_h}
     assert theory.chunked_gain_offbalance(**at) == pytest.approx(theory.chunked_gain_weights(**balanced))
     assert theory.chunked_gain_offbalance_serial(**at) == pytest.approx(theory.chunked_gain_serial(**balanced))
 
@@ -83,7 +79,7 @@ def test_each_tent_peaks_where_the_chunk_balances(formula, chunk):
 
 @given(b=decodes, t_w=times, delta_p=times, delta_h=times)
 def test_ttft_is_never_shorter_than_alone(b, t_w, delta_p, delta_h):
-    numbers = {"b": b, "t_w": t_w, "delta_p": delta_p, "delta_h": delta_h}
+    numbers = {"b": b, "t_w": t_w, "delta_p_gross": delta_p, "delta_h": delta_h}
     assert theory.ttft_chunked(**numbers) >= 1
     serial = theory.ttft_chunked_serial(**numbers)
     assert serial == pytest.approx(max(1, t_w / (b * delta_p)) + delta_h / delta_p)

@@ -1,16 +1,11 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from played import Hardware
 
-from inference_math import catalogue, simulate, theory
+from inference_math import Workload, catalogue, simulate, theory
 from inference_math.theory.notation import delta_h, delta_p, delta_p_gross, n_out, sla_tpot, t_w
-from inference_math.workload import Workload
-from inference_math_planner import laws
 
 times = st.floats(1e-5, 1.0)
 answers = st.integers(2, 2000)
@@ -176,7 +171,7 @@ def test_the_published_transfer():
 
 def test_the_ratio_of_requests_is_littles_law_twice():
     rate, S_ttft, n_out, S = 3.0, 0.4, 170, 0.04
-    prefill, decode = (laws.littles_law(rate=rate, latency=stay) for stay in (S_ttft, (n_out - 1) * S))
+    prefill, decode = (theory.littles_law(rate=rate, latency=stay) for stay in (S_ttft, (n_out - 1) * S))
     assert theory.pdd_concurrency(sla_ttft=S_ttft, n_out=n_out, sla_tpot=S) == pytest.approx(prefill / decode)
 
 
@@ -214,8 +209,12 @@ def test_unit_times_are_ordered_and_equal_the_gains():
     assert (serial <= pdd * (1 + 1e-12)).all()
     assert (pdd <= aggregated * (1 + 1e-12)).all()
     assert aggregated / pdd == pytest.approx(theory.pdd_gain_talk(**numbers))
-    assert aggregated / full == pytest.approx(theory.chunked_gain_sla(**numbers))
-    assert aggregated / serial == pytest.approx(theory.chunked_gain_sla_serial(**numbers))
+    long = {
+        "delta_p_gross": ps,
+        **{name: numbers[name] for name in ("delta_h", "t_w", "sla_tpot")},
+    }  # answers: gross is net
+    assert aggregated / full == pytest.approx(theory.chunked_gain_sla(**long))
+    assert aggregated / serial == pytest.approx(theory.chunked_gain_sla_serial(**long))
 
 
 def test_the_printed_split_and_the_printed_gain():

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math import theory
 from inference_math_planner.laws.latency import prefills_beside
@@ -17,7 +14,7 @@ def test_delta_p_and_delta_h():
     assert theory.delta_p(ttft_1=0.2, n_out=100) == pytest.approx(2e-3)
     assert theory.expected_tpot(B=1, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4) == 0.02
     assert theory.expected_tpot(B=11, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4) == pytest.approx(0.031)
-    assert theory.delta_h(n_in=2048, kv_token=163_840, hbm_bw=3.35e12) == pytest.approx(1.0016e-4, rel=1e-4)
+    assert theory.cache_read(n_in=2048, kv_token=163_840, hbm_bw=3.35e12) == pytest.approx(1.0016e-4, rel=1e-4)
 
 
 def test_a_prefill_alone_contains_the_weight_read_once():
@@ -64,7 +61,7 @@ def test_printed_means_are_the_complete_ones_where_answers_are_long():
     complete = theory.expected_tpot_full(**numbers, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4, T=1e-5, z=0)
     assert complete == pytest.approx(printed, rel=1e-6)
     assert theory.expected_ttft_full(**numbers, ttft_1=0.2, delta_h=0, t_w=0) == theory.expected_ttft(
-        **numbers, ttft_1=0.2
+        **numbers, ttft_alone=0.2
     )
 
 

@@ -1,11 +1,8 @@
 """Laws and limits of prefill acceleration (C04–C10)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from inference_math import theory as t
 

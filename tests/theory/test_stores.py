@@ -1,11 +1,8 @@
 """What a store brings: against unit times, by hand, and where it collapses."""
 
-from __future__ import annotations
-
 import pytest
 import sympy as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math import theory
 from inference_math.theory.notation import delta_h, delta_p, left, prompt_share

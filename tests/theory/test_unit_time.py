@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from played import Hardware
 
 from inference_math import theory

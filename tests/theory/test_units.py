@@ -5,15 +5,13 @@ number must be the same. Tokens, FLOPs and parameters are counts and have no dim
 seconds and bytes have.
 """
 
-from __future__ import annotations
-
 import pint
 import pytest
 import sympy as sp
 
+from inference_math import theory
 from inference_math.theory.formula import Formula
 from inference_math.theory.notation import QUANTITIES, flops, hbm_bw, kv_token, n_in, n_layers, n_out, n_params
-from inference_math_planner import laws
 
 ureg = pint.UnitRegistry(None)
 for definition in ("s = [time]", "byte = [data]", "token = []", "FLOP = []", "blink = 0.31 * s", "word = 4.7 * byte"):
@@ -43,7 +41,7 @@ def keeps_its_unit(formula: Formula) -> bool:
     return formula(**converted) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("formula", laws.CATALOGUE.values(), ids=lambda f: f.name)
+@pytest.mark.parametrize("formula", theory.CATALOGUE.values(), ids=lambda f: f.name)
 def test_units(formula):
     assert keeps_its_unit(formula)
 

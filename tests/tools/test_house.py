@@ -1,7 +1,5 @@
 """The house: who may import whom, read from the files themselves."""
 
-from __future__ import annotations
-
 import graphlib
 import re
 from itertools import pairwise

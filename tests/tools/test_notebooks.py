@@ -1,7 +1,5 @@
 """The tools that execute the chapters and remember what was built."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import chdir
 from pathlib import Path

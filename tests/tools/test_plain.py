@@ -1,7 +1,5 @@
 """Functions without SymPy: what the tool writes is what stands in the rooms."""
 
-from __future__ import annotations
-
 import plain
 import pytest
 import sympy as sp

@@ -1,7 +1,5 @@
 """A wrong or missing Python is named in one line."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Five faults of simulated engines on their pages of metrics: `watch` tells each from the others."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A chapter reads in 20 minutes, and its answer can be read aloud."""
 
-from __future__ import annotations
-
 from contextlib import chdir
 from pathlib import Path
 

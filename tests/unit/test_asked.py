@@ -1,17 +1,15 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
-from inference_math import Unit
+from inference_math import SLA, Unit, Workload
 from inference_math.catalogue import model
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case
 from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of, usual_share
 from inference_math.unit.steps import drafting, kv_pooled, kv_tokens
-from inference_math.workload import SLA, Workload
 from inference_math_planner.fleets.bench import bench_unit
 
 GIB = 2**30
@@ -44,9 +42,7 @@ def test_older_engines_kept_more_and_the_table_says_how_much():
 
 def test_a_benchmark_keeps_memory_to_sample_its_requests_and_a_plan_says_few():
     unit, work = Unit.of("gpt-oss-120b", "h100-sxm"), Workload(2000, 100)
-    held = [
-        max_kv_seqs(bench_unit(unit.numbers, engine("vllm"), seqs), work.plain, engine("vllm")) for seqs in (6, 1024)
-    ]
+    held = [max_kv_seqs(bench_unit(unit.numbers, engine("vllm"), seqs), work, engine("vllm")) for seqs in (6, 1024)]
     assert held[1] < 0.8 * held[0]
     assert held[0] == unit.places(work)
     case = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8")
@@ -71,7 +67,7 @@ def test_sglang_keeps_memory_for_steps_graphs_and_groups_unless_it_is_told_a_sha
     unit = Unit.of("deepseek-v3" if layout else "llama-3-8b", gpu, engine="sglang", **layout, **more)
     assert unit.share == pytest.approx(share, abs=6e-4)
     assert replace(unit, memory=0.7).share == 0.7
-    assert unit.resized(engine="vllm").share == engine("vllm").takes
+    assert unit.resized(engine="vllm").share == engine("vllm").memory.takes
     with pytest.raises(ValueError, match="memory must be named for sglang with dp 32 on h100-sxm"):
         Unit.of("deepseek-v3", "h100-sxm", dp=32, ep=32, engine="sglang")
 
@@ -153,5 +149,4 @@ def test_a_prefill_unit_computes_as_many_prompts_together_as_such_a_unit(unit, f
 def test_requests_draft_in_both_pools_or_in_none():
     asked = Case(WIDE.resized(drafts=1), Workload(1000, 200), SLA(1, 0.1), prefill=WIDE.resized(tp=8, drafts=1)).asked
     assert prefill_unit(asked).gives == asked.unit.gives > 1
-    asked.unit = drafting(asked.unit, 0, 0.0)
-    assert prefill_unit(asked).gives == 1
+    assert prefill_unit(structs.replace(asked, unit=drafting(asked.unit, 0, 0.0))).gives == 1

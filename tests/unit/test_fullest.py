@@ -1,13 +1,10 @@
 """The prompts of the fullest group of GPUs: laws of probability, limits, and chance itself."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from inference_math.unit.fullest import LARGE, fullest

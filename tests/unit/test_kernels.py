@@ -1,23 +1,18 @@
 """What measured operators say of a unit before a served point is asked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from msgspec.structs import asdict
 
-from inference_math import catalogue
-from inference_math.catalogue.engines import engine as engine_record
-from inference_math.catalogue.engines import engines
+from inference_math import Unit, Workload, catalogue
+from inference_math.catalogue.engines import engine as engine_record, engines
 from inference_math.evidence import load
-from inference_math.unit import Unit
 from inference_math.unit.coefficients import SHARES
 from inference_math.unit.kernels import ENGINES, PROJECTIONS, TABLED, kernels
 from inference_math.unit.mixing import MOST, kernel_values
 from inference_math.unit.nearest import levels, standpoint
 from inference_math.unit.steps import NO_INDEX, index_of
-from inference_math.workload import Workload
 
 KERNELS = kernels()
 TABLE = load("operators").frame

@@ -1,58 +1,47 @@
-from __future__ import annotations
-
 from math import exp, log
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from inference_math.unit import mixing as calibrate
 from inference_math.unit.coefficients import SHARES
+from inference_math.unit.types import AttentionKernel, Kernel, Kernels, Levels, Operators
 
-KERNEL = Made({"memory": 0.8, "compute": 0.6, "launch": 4e-6, "rate": "bf16"})
-OWN = {"h100": {"bf16": KERNEL, "fp8": KERNEL | {"compute": 0.5, "rate": "fp8"}}}
-KERNELS = Made(
-    {
-        "like": {"h100": "h100", "h20": "h100"},
-        "products": {"vllm": OWN},
-        "attention": {"vllm": {"h100": {"head 128, bf16": KERNEL | {"memory": 0.9, "decode": 0.7, "launch": 1e-5}}}},
-        "experts": {
-            "vllm": {"h100": {"fp8 blocks": KERNEL | {"memory": 0.4, "compute": 0.2, "launch": 3e-5, "rate": "fp8"}}}
-        },
-        "links": {"vllm": {"h100": {"4": KERNEL | {"memory": 0.7, "launch": 9e-6}}}},
-    }
+KERNEL = Kernel(memory=0.8, compute=0.6, launch=4e-6, rate="bf16")
+LOOKS = AttentionKernel(memory=0.9, compute=0.6, launch=1e-5, rate="bf16", decode=0.7, slower=1.0, choosing=0.0)
+KERNELS = Kernels(
+    like={"h100": "h100", "h20": "h100"},
+    products={"vllm": {"h100": {"bf16": KERNEL, "fp8": replace(KERNEL, compute=0.5, rate="fp8")}}},
+    attention={"vllm": {"h100": {"head 128, bf16": LOOKS}}},
+    experts={"vllm": {"h100": {"fp8 blocks": Kernel(memory=0.4, compute=0.2, launch=3e-5, rate="fp8")}}},
+    links={"vllm": {"h100": {"4": replace(KERNEL, memory=0.7, launch=9e-6)}}},
 )
 CENTRE = dict.fromkeys(SHARES, 0.3) | {"layer": 1e-5, "collective_latency": 1e-6}
 NONE = dict.fromkeys(CENTRE, 0.0)
-LEVELS = Made({
-    "centre": {"vllm": CENTRE, "vllm-2025": CENTRE},
-    "moves": {
+FAR = dict.fromkeys(CENTRE, 0.3)
+LEVELS = Levels(
+    centre={"vllm": CENTRE, "vllm-2025": CENTRE},
+    moves={
         "engine": {"vllm": NONE | {"bf16": -0.1, "layer": 0.2}},
         "model": {"vllm/a": NONE | {"layer": 0.5}},
         "generation": {"Hopper": NONE | {"bf16": -0.1}},
         "kind": {"dense": NONE | {"bf16": 0.05}},
         "weights": {"fp8": NONE},
     },
-    "together": [["Hopper", "dense", "fp8"]],
-    "seen": dict.fromkeys(CENTRE, 0.1),
-    "unseen": {
-        "engine": dict.fromkeys(CENTRE, 0.3), "model": NONE | {"layer": 0.4}, "generation": dict.fromkeys(CENTRE, 0.3),
-        "kind": dict.fromkeys(CENTRE, 0.3), "weights": dict.fromkeys(CENTRE, 0.2),
-    },
-    "spread": {},
-})  # fmt: skip
+    together=[["Hopper", "dense", "fp8"]],
+    seen=dict.fromkeys(CENTRE, 0.1),
+    unseen=dict.fromkeys(("engine", "generation", "kind"), FAR)
+    | {"model": NONE | {"layer": 0.4}, "weights": dict.fromkeys(CENTRE, 0.2)},
+    spread={},
+)
 FINE = {
     "fp8": {"attention": "fp8", "ffn": "fp8", "experts": "fp8"},
     "bf16": dict.fromkeys(("attention", "ffn", "experts"), "bf16"),
     "mxfp4": {"attention": "bf16", "ffn": "mxfp4", "experts": "mxfp4"},
 }
-DENSE = Made({
-    "name": "a", "kind": "dense", "heads": "head 128", "products": 4.0, "mixed": 0.0, "blocks": "fp8", "fine": FINE,
-})  # fmt: skip
-SPARSE = DENSE | {
-    "name": "b", "kind": "mixture of experts", "products": 3.0, "mixed": 0.5, "blocks": "fp8 blocks",
-}  # fmt: skip
+DENSE = Operators(name="a", kind="dense", heads="head 128", products=4.0, mixed=0.0, blocks="fp8", fine=FINE)
+SPARSE = replace(DENSE, name="b", kind="mixture of experts", products=3.0, mixed=0.5, blocks="fp8 blocks")
 GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
 
 
@@ -99,7 +88,7 @@ def test_levels_multiply_what_an_engine_adds_comes_on_top_and_the_unseen_is_wide
     assert other["values"]["bf16"] == pytest.approx(0.6 * exp(-0.05))
     # The generation, and the combination with it.
     assert other["widths"]["bf16"] == pytest.approx((0.01 + 0.09 + 0.04) ** 0.5)
-    stranger = calibrate.composed(LEVELS, KERNELS, at(DENSE | {"name": "c"}))
+    stranger = calibrate.composed(LEVELS, KERNELS, at(replace(DENSE, name="c")))
     added = 1e-5 * exp(0.2)
     assert stranger["values"]["layer"] == pytest.approx(launch + added)
     assert stranger["widths"]["layer"] == pytest.approx((0.01 + 0.16) ** 0.5 * added / (launch + added))
@@ -108,14 +97,14 @@ def test_levels_multiply_what_an_engine_adds_comes_on_top_and_the_unseen_is_wide
 
 
 def test_fp8_with_one_scale_for_a_tensor_stands_at_a_level_that_nobody_served():
-    here = at(SPARSE | {"blocks": "fp8"})
+    here = at(replace(SPARSE, blocks="fp8"))
     assert (here.levels["weights"], here.common, here.routed) == (calibrate.ONE_SCALE, "fp8", "fp8")
     assert at(DENSE).levels["weights"] == "fp8"  # of dense models both were
-    known = LEVELS | {"moves": LEVELS["moves"] | {"weights": {"fp8": NONE | {"fp8": 0.2}}}}
-    one, blocks = (calibrate.composed(known, KERNELS, at(SPARSE | {"blocks": way})) for way in ("fp8", "fp8 blocks"))
+    known = replace(LEVELS, moves=LEVELS.moves | {"weights": {"fp8": NONE | {"fp8": 0.2}}})
+    one, blocks = (calibrate.composed(known, KERNELS, at(replace(SPARSE, blocks=way))) for way in ("fp8", "fp8 blocks"))
     assert blocks["values"]["fp8"] == pytest.approx(one["values"]["fp8"] * exp(0.2) * 0.3 / 0.5)
     assert one["widths"]["fp8"] > blocks["widths"]["fp8"]
-    told = LEVELS | {"together": [["Hopper", "dense", "fp8"], ["Hopper", "dense", "nvfp4"]]}
+    told = replace(LEVELS, together=[["Hopper", "dense", "fp8"], ["Hopper", "dense", "nvfp4"]])
     given = at().levels
     assert calibrate.precisions_known(told, given) == ["fp8", "nvfp4"]
     assert calibrate.precisions_known(told, given | {"weights": calibrate.ONE_SCALE}) == ["fp8 in blocks", "nvfp4"]
@@ -126,15 +115,15 @@ def test_a_mixture_in_bf16_that_nobody_served_is_no_faster_than_its_own_in_fp8(s
     slow = {"layer": 1.0, "grouped": -1.0}
     centre = {"vllm": CENTRE | {"expert_imbalance": 1.0}}
     none = NONE | {"expert_imbalance": 0.0}
-    moves = {factor: {level: none | move for level, move in each.items()} for factor, each in LEVELS["moves"].items()}
+    moves = {factor: {level: none | move for level, move in each.items()} for factor, each in LEVELS.moves.items()}
     moves["weights"] = {"fp8": none | slow | {"expert_imbalance": 0.5}, "bf16": none | {"expert_imbalance": -0.5}}
     if served:
         moves["model"]["vllm/b"] = none
-    wide = {name: dict(each, expert_imbalance=0.1) for name, each in LEVELS["unseen"].items()}
-    levels = Made({
-        "centre": centre, "moves": moves, "seen": LEVELS["seen"] | {"expert_imbalance": 0.1}, "unseen": wide,
-        "together": [["Hopper", SPARSE["kind"], "fp8"], ["Hopper", SPARSE["kind"], "bf16"]], "spread": {},
-    })  # fmt: skip
+    wide = {name: dict(each, expert_imbalance=0.1) for name, each in LEVELS.unseen.items()}
+    levels = Levels(
+        centre=centre, moves=moves, seen=LEVELS.seen | {"expert_imbalance": 0.1}, unseen=wide, spread={},
+        together=[["Hopper", SPARSE.kind, "fp8"], ["Hopper", SPARSE.kind, "bf16"]],
+    )  # fmt: skip
     plain, fp8 = (calibrate.composed(levels, KERNELS, at(SPARSE, weights=way))["values"] for way in ("bf16", "fp8"))
     rates = plain["bf16"] * plain["grouped"], 2 * fp8["fp8"] * fp8["grouped"]
     if served:
@@ -148,7 +137,7 @@ def test_a_mixture_in_bf16_that_nobody_served_is_no_faster_than_its_own_in_fp8(s
 
 
 def test_no_share_reaches_the_datasheet():
-    wild = LEVELS | {"moves": LEVELS["moves"] | {"kind": {"dense": NONE | {"bf16": 3.0, "layer": 3.0}}}}
+    wild = replace(LEVELS, moves=LEVELS.moves | {"kind": {"dense": NONE | {"bf16": 3.0, "layer": 3.0}}})
     values = calibrate.composed(wild, KERNELS, at())["values"]
     assert values["bf16"] == calibrate.MOST < 1
     assert values["layer"] > 1e-4

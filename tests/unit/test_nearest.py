@@ -1,30 +1,17 @@
 """Which calibration a unit gets by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from msgspec import structs
 
-from inference_math import catalogue
+from inference_math import Unit, Workload, catalogue
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
-from inference_math.unit import Unit, nearest
-from inference_math.unit.coefficients import COEFFICIENTS, SHARES
-from inference_math.unit.kernels import kernels
-from inference_math.unit.mixing import FACTORS, kernel_values
-from inference_math.unit.nearest import (
-    SERVED_SCOPE,
-    TOGETHER_SCOPE,
-    engine_generation,
-    levels,
-    plans_ahead,
-    select_calibration,
-    standpoint,
-)
-from inference_math.workload import Workload
+from inference_math.unit import nearest
+from inference_math.unit.coefficients import COEFFICIENTS
+from inference_math.unit.nearest import SERVED_SCOPE, TOGETHER_SCOPE, engine_generation, plans_ahead, select_calibration
 
 
 def test_each_unit_says_where_its_calibration_comes_from():
@@ -51,7 +38,8 @@ def test_generations_of_engines(engine, version, name):
 
 
 def test_an_engine_that_takes_another_s_coefficients_has_habits_of_its_own(monkeypatch):
-    mine = structs.replace(engine("vllm"), like="vllm", older={}, ahead=False)
+    slow = structs.replace(engine("vllm").scheduler, ahead=False)
+    mine = structs.replace(engine("vllm"), like="vllm", older={}, scheduler=slow)
     monkeypatch.setattr(nearest, "engine_record", lambda name: mine if name == "mine" else engine(name))
     assert [engine_generation(name, "0.12") for name in ("vllm", "mine")] == ["vllm-2025", "vllm-2025"]
     assert [plans_ahead("vllm", version) for version in ("0.12", "0.13", "")] == [False, True, True]
@@ -99,43 +87,6 @@ def test_points_that_were_served_otherwise_are_another_engine_s():
     assert "vllm --no-async-scheduling" in unlike.outside(work, 8)[0]
     operators = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", async_scheduling=False)  # which have the host on top
     assert not operators.outside(work, 8)
-
-
-def test_the_table_has_every_level_and_coefficient():
-    found = levels()
-    moves = found.moves
-    assert set(moves["engine"]) == set(found.centre) == {"vllm", "vllm-2025", "sglang", "trtllm"}
-    assert set(moves["generation"]) == {"Hopper", "Blackwell", "CDNA 3", "CDNA 4"}
-    assert set(moves["kind"]) == set(found.spread) == {"dense", "mixture of experts", "MLA", "hybrid"}
-    assert set(moves["weights"]) == {"bf16", "fp8", "int4", "mxfp4", "nvfp4"}
-    assert "vllm/kimi-k2" in moves["model"]
-    assert set(found.unseen) == set(FACTORS) == set(moves)
-    for values in found.centre.values():
-        assert list(values) == list(COEFFICIENTS)
-        assert all(0 < values[name] < 1 for name in SHARES)
-
-
-def test_constants_and_experts_move_with_the_model_and_other_shares_do_not():
-    """What an engine adds is a model's, whatever GPU it runs on; of what kernels reach experts alone are a model's."""
-    found = levels()
-    added, chosen = {"layer", "per_sequence_overhead"}, {"grouped", "expert_imbalance"}
-    for name in COEFFICIENTS:
-        assert (found.unseen["model"][name] > 0) == (name in added | chosen)
-        assert (found.unseen["generation"][name] == 0) == (name in added)
-        measured = [found.moves["generation"][one][name] for one in ("Hopper", "Blackwell")]
-        assert (measured == [0, 0]) == (name in added)  # but where kernels are another's, and so their launches
-        assert all((move[name] == 0) or name in added | chosen for move in found.moves["model"].values())
-    for name in chosen:
-        assert found.unseen["model"][name] >= 4 * found.unseen["generation"][name]
-
-
-def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_for_latents_in_fp8():
-    """GLM-5's on either generation; on the H200 it was a quarter before its attention cost what that takes."""
-    for gpu in ("h200-sxm", "b200"):
-        unit = Unit.of("glm-5", gpu, 8, "fp8", engine="sglang")
-        at = standpoint(unit.model, unit.gpu, "fp8", "sglang", kv="bf16", together=8)
-        reached = kernel_values(kernels(), levels().centre["sglang"], at)["grouped"]
-        assert 2 / 3 < unit.coefficients.grouped / reached <= 1.2
 
 
 def test_the_scope_names_the_models_and_gpus_that_were_fitted():

@@ -1,7 +1,5 @@
 """GPUs and tiers as plain numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,20 +1,17 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from made import Made
+from msgspec.structs import replace
 
-from inference_math import Unit
+from inference_math import Unit, Workload
 from inference_math.unit import scope
 from inference_math.unit.nearest import known_errors
-from inference_math.workload import Workload
+from inference_math.unit.types import ErrorRow, Stand
 
-ROW = Made({
-    "model": "a", "gpu": "g", "kind": "dense", "engine": "vllm", "maker": "NVIDIA", "generation": "Hopper",
-    "weights": "fp8", "source": "x", "drafts": "none", "points": 4.0, "error": 0.2, "ttft": -1.0, "inside": 0.5,
-    "lacked": 0.3,
-})  # fmt: skip
-STAND = Made({name: ROW[name] for name in ("model", "gpu", "generation", "maker", "engine", "weights")})
+ROW = ErrorRow(
+    model="a", gpu="g", kind="dense", engine="vllm", maker="NVIDIA", generation="Hopper", weights="fp8", source="x",
+    drafts="none", points=4.0, error=0.2, ttft=-1.0, inside=0.5, lacked=0.3,
+)  # fmt: skip
+STAND = Stand(**{name: getattr(ROW, name) for name in Stand.__struct_fields__})
 WORK = Workload(1000, 200)
 
 
@@ -22,16 +19,16 @@ WORK = Workload(1000, 200)
     ("rows", "lacked"),
     [
         ([ROW], 0.3),
-        ([ROW | {"inside": 0.75}], 0.0),  # three quarters are enough
-        ([ROW, ROW | {"source": "y", "lacked": 0.4}], 0.4),  # the group that it fits least
-        ([ROW, ROW | {"source": "y", "inside": 1.0, "points": 40.0, "lacked": 0.0}], 0.0),  # all points together
-        ([ROW | {"inside": -1.0}], 0.0),
-        ([ROW | {"drafts": "mtp"}], 0.0),
-        ([ROW | {"weights": "bf16"}], 0.3),  # no point in its own precision
-        ([ROW | {"weights": "bf16"}, ROW | {"inside": 1.0}], 0.0),
-        ([ROW | {"engine": "sglang"}], 0.0),
-        ([ROW | {"model": "b"}], 0.0),
-        ([ROW | {"gpu": "h"}], 0.0),
+        ([replace(ROW, inside=0.75)], 0.0),  # three quarters are enough
+        ([ROW, replace(ROW, source="y", lacked=0.4)], 0.4),  # the group that it fits least
+        ([ROW, replace(ROW, source="y", inside=1.0, points=40.0, lacked=0.0)], 0.0),  # all points together
+        ([replace(ROW, inside=-1.0)], 0.0),
+        ([replace(ROW, drafts="mtp")], 0.0),
+        ([replace(ROW, weights="bf16")], 0.3),  # no point in its own precision
+        ([replace(ROW, weights="bf16"), replace(ROW, inside=1.0)], 0.0),
+        ([replace(ROW, engine="sglang")], 0.0),
+        ([replace(ROW, model="b")], 0.0),
+        ([replace(ROW, gpu="h")], 0.0),
         ([], 0.0),
     ],
 )
@@ -41,10 +38,10 @@ def test_intervals_that_held_few_of_a_unit_s_points_are_wider_by_what_they_lacke
 
 
 def test_where_no_point_set_anything_all_of_a_generation_tell():
-    row = ROW | {"maker": "AMD", "generation": "CDNA 3", "model": "b", "engine": "sglang"}
-    here = STAND | {"maker": "AMD", "generation": "CDNA 3"}
+    row = replace(ROW, maker="AMD", generation="CDNA 3", model="b", engine="sglang")
+    here = replace(STAND, maker="AMD", generation="CDNA 3")
     assert scope.lacking(here, [row]) == 0.3
-    assert scope.lacking(here | {"generation": "CDNA 4"}, [row]) == 0.0
+    assert scope.lacking(replace(here, generation="CDNA 4"), [row]) == 0.0
 
 
 def test_points_that_were_missed_lie_inside_of_what_is_printed_now():
@@ -111,7 +108,7 @@ def test_what_a_table_says_of_held_intervals_is_what_widens_them():
 
 def test_a_set_up_that_nobody_served_is_another_engine_s():
     widths, given = {"engine": 0.4}, {"engine": "vllm", "model": "m", "gpu": "g", "weights": "fp8"}
-    known = {"engine": ["vllm"], "set_up": scope.set_ups_of([ROW | {name: given[name] for name in given}])}
+    known = {"engine": ["vllm"], "set_up": scope.set_ups_of([replace(ROW, **given)])}
     assert scope.wider(0.3, widths, known, given) == pytest.approx(0.3)
     for other in ({"weights": "bf16"}, {"model": "o"}, {"gpu": "o"}, {"engine": "trtllm"}, {"engine": "t", "gpu": "o"}):
         assert scope.foreign(known, given | other)
@@ -120,8 +117,8 @@ def test_a_set_up_that_nobody_served_is_another_engine_s():
 
 
 def test_thresholds_of_scope():
-    assert scope.few_of(STAND, [ROW | {"inside": scope.FEW_HELD}]) == []
+    assert scope.few_of(STAND, [replace(ROW, inside=scope.FEW_HELD)]) == []
     known, given = {"engine": ["vllm"], "gpu": ["g"]}, {"engine": "trtllm", "gpu": "g"}
     assert scope.wider(0.3, {"engine": 0.4, "gpu": 9.0}, known, given) == pytest.approx(0.5)
     assert [len(scope.too_long("m", 100.0, tokens)) for tokens in (100.0, 101.0)] == [0, 1]
-    assert scope.lacking(STAND, [ROW, ROW | {"source": "y", "inside": 1.0}]) == 0.0
+    assert scope.lacking(STAND, [ROW, replace(ROW, source="y", inside=1.0)]) == 0.0

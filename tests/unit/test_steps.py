@@ -1,21 +1,16 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sympy as sp
 from grids import rest_long
-from hypothesis import given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
-from inference_math import catalogue
+from inference_math import Unit, Workload, catalogue
 from inference_math.simulate import Steps
-from inference_math.unit import Unit, rates_of, shape_of, steps
+from inference_math.unit import rates_of, shape_of, steps
 from inference_math.unit.fullest import fullest
 from inference_math.unit.mean import fullest_of
 from inference_math.unit.types import Index, Layout
-from inference_math.workload import Workload
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 MIXTURE = Unit.of("mixtral-8x7b", "h100-sxm", 4)
@@ -58,7 +53,7 @@ def test_one_number_and_arrays_of_them_agree(unit, decodes, context, fresh, cach
 def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
     load = UNIT.numbers.caches[0].bytes / read_bw * 0.5 * 2200
     assert steps.kv_loaded(UNIT.numbers, 0.5 * 2200, read_bw) == pytest.approx(load)
-    in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, one, 1.0, 1.0) for one in (0.0, load))
+    in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK, one, 1.0, 1.0) for one in (0.0, load))
     for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
         assert loaded.mixed(decodes, 1) == pytest.approx(max(load, in_hbm.mixed(decodes, 1)))
 
@@ -76,7 +71,7 @@ def test_a_chunk_waits_for_its_share_of_the_prompts_that_begin(seconds, load):
 def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(layout):
     """Without decodes prompts are dealt out, beside them chance has them; in chunks apiece each group has as many."""
     unit = Unit.of("deepseek-v3", "h200-sxm", **layout)
-    found = steps.costs(unit.numbers, unit.terms, Workload(8000, 200, 0.9).plain, 100.0, 1.0, 1.0)
+    found = steps.costs(unit.numbers, unit.terms, Workload(8000, 200, 0.9), 100.0, 1.0, 1.0)
     for prompts in (1.0, 3.0, 24.0):
         dealt = 100 * max(prompts / unit.dp, 1)
         assert found.mixed(0.0, prompts) == pytest.approx(dealt)
@@ -90,7 +85,7 @@ def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(la
 def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout, copies, at_once):
     deep, work = Unit.of("deepseek-v3", "h200-sxm", weights="fp8", kv="fp8", **layout), Workload(2200, 170, 0.9)
     loaded = steps.kv_loaded(deep.numbers, 0.9 * 2200, 8 * 1e8)
-    slow = steps.costs(deep.numbers, terms(deep), work.plain, loaded, 1.0, 1.0)
+    slow = steps.costs(deep.numbers, terms(deep), work, loaded, 1.0, 1.0)
     alone = copies * deep.model.kv_token("fp8") * 0.9 * 2200 / (8 / at_once * 1e8)
     assert slow.load == slow.mixed(0, 1) == pytest.approx(alone)
     assert slow.mixed(0, 16) == pytest.approx(16 / at_once * alone)
@@ -98,7 +93,7 @@ def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout,
 
 def test_a_request_keeps_the_links_of_its_store_for_what_it_loads_and_writes():
     """Of the prompt's other half and of the answer one copy is written; without links, or anything stored, nothing."""
-    each, work = UNIT.numbers.caches[0].bytes, replace(WORK.plain, n_in=2000.0, n_out=300.0, alpha=0.5)
+    each, work = UNIT.numbers.caches[0].bytes, replace(WORK, n_in=2000.0, n_out=300.0, alpha=0.5)
     assert steps.kv_written(UNIT.numbers, work) == pytest.approx(1300 * each)
     assert steps.kv_moved(UNIT.numbers, work, 1e9) == pytest.approx((1000 + 1300) * each / 1e9)
     assert steps.kv_moved(UNIT.numbers, work, 0.0) == 0
@@ -110,7 +105,7 @@ def test_a_request_keeps_the_links_of_its_store_for_what_it_loads_and_writes():
 def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit, factor, prompt, decodes, prompts):
     if not decodes + prompts:
         return
-    drawn = steps.costs(unit.numbers, terms(unit), WORK.plain, 0.0, factor, prompt)
+    drawn = steps.costs(unit.numbers, terms(unit), WORK, 0.0, factor, prompt)
     context, cached = 2200 + 85, 0.5 * 2200
     least = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, 2200 - cached, cached, prompts)
     bare, whole = (steps.step(terms(unit), decodes, context, 2200 - cached, cached, n) for n in (0, prompts))
@@ -121,13 +116,13 @@ def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit
 
 
 def test_what_is_read_off_a_step_has_its_factor_and_waiting_is_a_prompt_s():
-    plain, slow = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, factor, 1.0) for factor in (1.0, 2.0))
+    plain, slow = (steps.costs(UNIT.numbers, terms(UNIT), WORK, 0.0, factor, 1.0) for factor in (1.0, 2.0))
     for name in ("cache_read", "own", "t_w"):
         assert getattr(slow, name) == pytest.approx(2 * getattr(plain, name))
     # t_w, the read and what a decode adds besides make a step of one decode.
     assert plain.t_w + plain.cache_read + plain.own == pytest.approx(plain.mixed(1, 0))
-    assert steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 0.0, 0.1, 1.0).t_w > 0.1 * plain.t_w  # the floor
-    once, twice = (steps.costs(UNIT.numbers, terms(UNIT), WORK.plain, 1e9, 1.0, prompt) for prompt in (1.0, 2.0))
+    assert steps.costs(UNIT.numbers, terms(UNIT), WORK, 0.0, 0.1, 1.0).t_w > 0.1 * plain.t_w  # the floor
+    once, twice = (steps.costs(UNIT.numbers, terms(UNIT), WORK, 1e9, 1.0, prompt) for prompt in (1.0, 2.0))
     assert twice.mixed(0, 1) == pytest.approx(2 * once.mixed(0, 1))
 
 
@@ -174,22 +169,22 @@ def test_a_mixture_reads_the_experts_that_its_tokens_choose():
 @given(tokens=st.integers(1, 4096), cv=st.floats(0.05, 3), idle=st.floats(0.5, 0.999))
 def test_experts_that_are_chosen_unevenly_are_left_unread_longer(tokens, cv, idle):
     """By the integral over a gamma distribution, which SymPy knows; one token reads its own, however uneven."""
-    told = Made({"idle": idle, "chosen": -np.log(idle), "uneven": cv**2})
-    even, uneven = steps.unread(told | {"uneven": 0.0}, tokens), steps.unread(told, tokens)
+    told = replace(MIXTURE.terms, idle=idle, chosen=-np.log(idle), uneven=cv**2)
+    even, uneven = steps.unread(replace(told, uneven=0.0), tokens), steps.unread(told, tokens)
     assert even == pytest.approx(idle**tokens)
     assert even * (1 - 1e-9) <= uneven <= idle
     assert steps.unread(told, 1) == pytest.approx(idle)
     more = steps.unread(told, tokens + 1)
     assert more < uneven or max(more, uneven) < np.finfo(float).tiny  # below it floats have no more digits
-    assert steps.unread(told | {"uneven": 1e-9}, tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
+    assert steps.unread(replace(told, uneven=1e-9), tokens) == pytest.approx(even, rel=1e-4, abs=1e-12)
 
 
 def test_what_is_left_unread_is_the_mean_over_gamma_distributed_loads():
     x, shape, rate = sp.symbols("x k r", positive=True)
     density = shape**shape * x ** (shape - 1) * sp.exp(-shape * x) / sp.gamma(shape)
     mean = sp.simplify(sp.integrate(sp.exp(-rate * x) * density, (x, 0, sp.oo), conds="none"))
-    told = Made({"idle": 0.9, "chosen": -np.log(0.9), "uneven": 0.49})
-    number = mean.subs({shape: 1 / 0.49, rate: 63 * told["chosen"]}).evalf()
+    told = replace(MIXTURE.terms, idle=0.9, chosen=-np.log(0.9), uneven=0.49)
+    number = mean.subs({shape: 1 / 0.49, rate: 63 * told.chosen}).evalf()
     assert steps.unread(told, 64) == pytest.approx(0.9 * float(number))
 
 
@@ -211,13 +206,13 @@ def test_the_gpu_that_reads_most_experts_reads_so_many_more(experts, chosen, gro
     read = np.zeros((400, experts), bool)
     read[np.arange(400)[:, None], drawn.reshape(400, -1)] = True
     most = read.reshape(400, groups, -1).mean(axis=2).max(axis=1).mean()
-    told = Made({"idle": 1 - chosen / experts, "uneven": 0.0, "busiest": steps.busiest(groups, experts)})
+    told = replace(MIXTURE.terms, idle=1 - chosen / experts, uneven=0.0, busiest=steps.busiest(groups, experts))
     assert steps.read_by_busiest(told, tokens, min) == pytest.approx(most, rel=0.08 if tokens == 1 else 0.03)
 
 
 @given(tokens=st.integers(1, 4096), cv=st.floats(0, 3), idle=st.floats(0.5, 0.999), busiest=st.floats(0, 0.6))
 def test_the_busiest_gpu_reads_no_less_than_the_mean_nor_more_than_it_has(tokens, cv, idle, busiest):
-    told = Made({"idle": idle, "chosen": -np.log(idle), "uneven": cv**2, "busiest": busiest})
+    told = replace(MIXTURE.terms, idle=idle, chosen=-np.log(idle), uneven=cv**2, busiest=busiest)
     mean, most = 1 - steps.unread(told, tokens), steps.read_by_busiest(told, tokens, min)
     assert mean * (1 - 1e-12) <= most <= 1
     assert steps.read_by_busiest(told, tokens + 1, min) >= most * (1 - 1e-12)
@@ -321,8 +316,7 @@ def test_kernels_that_fill_up_heads_compute_a_decode_as_a_prompt_s_token():
     for tp, layout in ((1, replace(TP8, tp=1)), (8, TP8)):
         shape, rates = shape_of(model, tp), rates_of(catalogue.gpu("b200"))
         numbers = steps.unit_numbers(shape, rates, layout, "fp8", "fp8", 0.9, steps.NO_INDEX)
-        for cache in numbers.caches:
-            cache.bytes = 0.0  # what is multiplied alone
+        numbers = replace(numbers, caches=[replace(cache, bytes=0.0) for cache in numbers.caches])  # multiplied alone
         reads.append([cache.read for cache in steps.unit_terms(numbers, reached).caches])
     assert reads[0] == pytest.approx(reads[1])
 
@@ -414,7 +408,7 @@ def test_a_token_goes_to_its_experts_in_one_byte_a_value_and_comes_back_in_two()
 
 def test_what_is_written_is_one_copy_over_a_group_s_own_links():
     numbers = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8").numbers
-    each, work = numbers.caches[0].bytes, replace(Workload(2000, 300).plain, alpha=0.5)
+    each, work = numbers.caches[0].bytes, replace(Workload(2000, 300), alpha=0.5)
     two = replace(numbers, layout=replace(numbers.layout, dp=2))
     assert steps.kv_moved(two, work, 1e9) == pytest.approx(2 * steps.kv_moved(numbers, work, 1e9))
     assert steps.kv_written(numbers, replace(work, alpha=1.0)) == pytest.approx(301 * each)

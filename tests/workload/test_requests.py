@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from refusals import refused
 from scipy import stats
 
 from inference_math.workload import RandomLengths, Source, Trace, Workload
@@ -64,7 +62,6 @@ def test_a_trace_is_played_as_recorded_and_drawn_with_replacement(rng):
 def test_the_means_of_a_trace_know_its_longest_request():
     work = Workload.from_trace(Trace([10, 500, 30], [5, 2, 90]))
     assert work.longest == 502
-    assert work.plain.longest == 502
 
 
 def test_a_trace_stays_what_it_was():
@@ -98,21 +95,12 @@ def test_both_are_sources_and_draw_as_many_as_asked(source, rng):
             source.draw(bad, rng)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"n_in": 0}, ValueError, r"n_in must be a number from 1 to 1e\+09, not 0"),
-        ({"n_out": 0.5}, ValueError, r"n_out must be a number from 1 to 1e\+09, not 0.5"),
-        ({"n_out": np.array([10])}, TypeError, "n_out must be one number"),
-        ({"alpha": 2}, ValueError, "alpha must be a number from 0 to 1, not 2"),
-        ({"alpha": [0.1, 0.2]}, TypeError, "alpha must be one number"),
-        ({"longest": -1}, ValueError, "longest must be a number from 0 to"),
-        ({"lengths": "exponential"}, ValueError, "lengths must be one of fixed, geometric, not 'exponential'"),
-    ],
-)
-def test_a_workload_that_makes_no_sense_is_refused_by_name(arguments, error, words):
-    with pytest.raises(error, match=words):
-        Workload(**{"n_in": 10, "n_out": 5, **arguments})
+def test_a_workload_that_makes_no_sense_is_refused_by_name():
+    wrong = [
+        {"n_in": 0}, {"n_out": 0.5}, {"n_out": np.array([10])}, {"alpha": 2}, {"alpha": [0.1, 0.2]}, {"longest": -1},
+        {"lengths": "exponential"},
+    ]  # fmt: skip
+    refused(Workload, {"n_in": 10, "n_out": 5}, *wrong)
 
 
 @pytest.mark.parametrize("name", ["n_in", "n_out"])
@@ -121,23 +109,20 @@ def test_only_whole_numbers_of_tokens_can_be_drawn(name, rng):
         Workload(**{"n_in": 10, "n_out": 5, name: 10.5}).draw(1, rng)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"n_in": 5}, ValueError, "n_in must be a list of whole numbers"),
-        ({"n_in": [[1, 2]]}, ValueError, "n_in must be a list of whole numbers"),
-        ({"n_out": [0, 1]}, ValueError, "n_out must be a finite number >= 1, not 0"),
-        ({"n_out": [1, 2, 3]}, ValueError, "n_in, n_out, alpha must have the same length"),
-        ({"alpha": [0.1, 0.2, 0.3]}, ValueError, "n_in, n_out, alpha must have the same length"),
-        ({"alpha": 1.5}, ValueError, "alpha must be a number from 0 to 1"),
-        ({"arrival": [1.0, 0.5]}, ValueError, "arrival must not decrease"),
-        ({"arrival": [-1.0, 0.5]}, ValueError, "arrival must be a finite number >= 0"),
-        ({"arrival": [1.0]}, ValueError, "n_in, n_out, alpha, arrival must have the same length"),
-    ],
-)
-def test_a_trace_that_makes_no_sense_is_refused_by_name(arguments, error, words):
-    with pytest.raises(error, match=words):
-        Trace(**{"n_in": [1, 2], "n_out": [1, 2], **arguments})
+def test_a_trace_that_makes_no_sense_is_refused_by_name():
+    good = {"n_in": [1, 2], "n_out": [1, 2]}
+    wrong = (
+        {"n_in": 5},
+        {"n_in": [[1, 2]]},
+        {"n_out": [0, 1]},
+        {"alpha": 1.5},
+        {"arrival": [1, 0]},
+        {"arrival": [-1, 0]},
+    )
+    refused(Trace, good, *wrong)
+    for change, names in (({"n_out": [1]}, ""), ({"alpha": [0.1] * 3}, ""), ({"arrival": [1.0]}, ", arrival")):
+        with pytest.raises(ValueError, match=f"n_in, n_out, alpha{names} must have the same length"):
+            Trace(**good | change)
 
 
 @given(n_in=st.integers(20, 5000), n_out=st.integers(20, 5000), span=st.floats(0, 0.9))
@@ -154,6 +139,4 @@ def test_random_lengths_are_uniform_about_their_means(n_in, n_out, span):
 
 
 def test_lengths_that_are_none_are_refused():
-    for wrong in ({"n_in": 0}, {"n_out": 0.5}, {"span": 1.0}, {"span": -0.1}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
-            RandomLengths(**({"n_in": 10, "n_out": 10} | wrong))
+    refused(RandomLengths, {"n_in": 10, "n_out": 10}, {"n_in": 0}, {"n_out": 0.5}, {"span": 1.0}, {"span": -0.1})

@@ -26,8 +26,7 @@ from inference_math.catalogue import GPUS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, ENGINES
 from inference_math.unit.mixing import FACTORS
-from inference_math.unit.nearest import TOGETHER, standpoint
-from inference_math.unit.nearest import served as composed
+from inference_math.unit.nearest import TOGETHER, served as composed, standpoint
 from inference_math.unit.types import Levels
 
 

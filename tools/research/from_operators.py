@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
@@ -122,9 +122,7 @@ def _law(steps: pd.DataFrame) -> Callable[[Coefficients], NDArray[np.float64]]:
 @cache
 def _numbers(name: str, tp: int, weights: str, kv: str) -> UnitNumbers:
     unit = Unit.of(name, H100, tp, weights, kv)
-    numbers = copy(unit.numbers)
-    numbers.layer_bytes = matrix_bytes(unit.model, tp)
-    return numbers
+    return replace(unit.numbers, layer_bytes=matrix_bytes(unit.model, tp))
 
 
 def left_out(steps: pd.DataFrame, by: str) -> pd.DataFrame:

@@ -185,7 +185,7 @@ def _said(row: ServedRow) -> Recipe:
 
 
 def _groups(name: str, row: ServedRow) -> int:
-    return 1 if engine(name).counts_together else int(row["dp"])
+    return 1 if engine(name).scheduler.counts_together else int(row["dp"])
 
 
 def _given(value: Any, usual: float) -> float:

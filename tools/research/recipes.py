@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pandas as pd
+from msgspec import structs
 
 from inference_math.evidence.checks import as_one_of
 from inference_math.simulate import Chunked, Habits
@@ -130,10 +131,10 @@ def _trtllm(row: ServedRow) -> Recipe:
     whole = habits_of("trtllm")
     short = n_in == 1024 and _nominal(row["n_out"]) == 1024
     if row["model"] == "llama-3-70b":
-        waiting = replace(whole, wait_steps=20, wait_tokens=0.9 * 16_384)
+        waiting = structs.replace(whole, wait_steps=20, wait_tokens=0.9 * 16_384)
         return Recipe(16_384, waiting if short and row["tp"] < 8 else whole, "fp8", **room)
     drafts = (1 if dp > 1 else 3) if row["model"] == "deepseek-v3" and row["drafts"] == "mtp" else 0
-    balanced = replace(whole, wait_steps=60, balanced=True)
+    balanced = structs.replace(whole, wait_steps=60, balanced=True)
     if row["model"] == "gpt-oss-120b" and row["gpu"] == "b200":
         return Recipe(20_000 * dp, balanced if dp > 1 else whole, "fp8", **room)
     if row["model"] != "deepseek-v3":
@@ -146,7 +147,7 @@ def _trtllm(row: ServedRow) -> Recipe:
         tokens = max(tokens, 8192)
     habits = balanced if dp > 1 else whole
     if today and not drafts and row["weights"] == "fp8" and short and users >= 64 and dp == 1:
-        habits = replace(whole, wait_steps=40, wait_tokens=0.8 * tokens)
+        habits = structs.replace(whole, wait_steps=40, wait_tokens=0.8 * tokens)
     return Recipe(tokens * dp, habits, "fp8", drafts, memory=0.8, free=True)
 
 

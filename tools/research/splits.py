@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from plays import drafting, ran
 from recipes import recipe_of, unit_of
 
@@ -121,8 +122,8 @@ def gain_planned(split: pd.Series, rival: pd.Series) -> float:
     full = _full_split(split, split["tpot_s"])
     unit = _unit(rival)
     case = Case(unit, _work(rival), SLA(NO_LIMIT, rival["tpot_s"]))
-    target = target_of(case.asked)
-    target.mixes = rival["engine"] == "trtllm"  # SGLang's recipes compute prompts in steps of their own
+    # SGLang's recipes compute prompts in steps of their own.
+    target = replace(target_of(case.asked), mixes=rival["engine"] == "trtllm")
     best = max(alone(target, under(case), name).rate for name in ("aggregated", "chunked"))
     return full / (best * case.work.n_out / unit.gpus) if best > 0 else float("nan")
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import field
 
 from inference_math.evidence import data_dir
 from inference_math.evidence.checks import as_one_of
@@ -29,7 +30,7 @@ class Usual(Record):
     gib: int
     tokens: int
     seqs: int
-    but: list[str]
+    but: list[str] = field(default_factory=list)
 
 
 class Graphs(Record):
@@ -40,69 +41,87 @@ class Graphs(Record):
     many: int
 
 
+class EngineScheduler(Record):
+    """How an engine makes steps: what its limits count, what it cuts and mixes."""
+
+    counts_stored: bool = False
+    counts_decodes: bool = True
+    counts_together: bool = False
+    mixes_drafts: bool = True
+    page: int = 1
+    page_latent: int = 1
+    page_blackwell: int = 1
+    whole: bool = False
+    alone: bool = False
+    ahead: bool = True
+    since: bool = False
+    usual: list[Usual] = field(default_factory=lambda: [Usual(gib=0, tokens=8192, seqs=1024)])
+
+
+class EngineMemory(Record):
+    """What of a GPU's memory an engine takes, and for what."""
+
+    kv_grows: bool = True
+    workspace: float = 0.0
+    sampled: float = 0.0
+    windows: float = 0.0
+    single: float = 0.0
+    takes: float = 0.9
+    of_rest: bool = False
+    reserves: dict[str, float] = field(default_factory=dict)
+    graphs: list[Graphs] = field(default_factory=list)
+    kv_sparse: list[str] = field(default_factory=list)  # generations
+
+
+class EngineCli(Record):
+    """What an engine is told, in its own words; "" for what it has no option for."""
+
+    program: str
+    seqs: str
+    tokens: str
+    longest: str
+    tp: str
+    dp: str = ""
+    ep: str = ""
+    pp: str = ""
+    planning: list[str] = field(default_factory=list)  # not to plan a step ahead, and to
+    kv_fp8: dict[str, str] = field(default_factory=lambda: {"option": "", "value": "", "plain": ""})
+    eight_bits: str = ""
+    share: str = ""
+    cadence: str = ""
+    router: str = "# no router of its own for pools"
+    balancer: str = "# no router of its own: any that sends a request to the unit {policy}"  # in front of units
+    policies: list[str] = field(default_factory=lambda: ["with the fewest", "that has its past"])
+    file: str = ""
+    store: str = ""
+    store_note: str = ""
+    away: str = ""
+    away_note: str = ""
+    pool: str = ""
+    pool_store: str = ""
+    pool_away: str = ""
+    prefill_pool: str = ""
+    rope: str = ""
+    drafting: list[str] = field(default_factory=list)
+    drafter: str = "# its options for drafts"
+    whole_prompts: dict[str, object] = field(default_factory=dict)
+    in_chunks: dict[str, object] = field(default_factory=dict)
+
+
 class EngineRecord(Record):
     """What is known of an engine; `data/engines.toml` says what each key means."""
 
     title: str
-    like: str
-    makers: list[str]
-    kernels: bool
-    older: dict[str, Any]
-    version: str
-    sources: list[str]
-    kv_grows: bool
-    counts_stored: bool
-    counts_decodes: bool
-    counts_together: bool
-    mixes_drafts: bool
-    page: int
-    page_latent: int
-    page_blackwell: int
-    whole: bool
-    alone: bool
-    ahead: bool
-    planning: list[str]  # not to plan a step ahead, and to
-    since: bool
-    seqs: str
-    tokens: str
-    usual: list[Usual]
-    workspace: float
-    sampled: float
-    windows: float
-    single: float
-    takes: float
-    of_rest: bool
-    reserves: dict[str, float]
-    graphs: list[Graphs]
-    kv_fp8: dict[str, str]
-    kv_sparse: list[str]  # generations
-    cadence: str
-    program: str
-    router: str
-    balancer: str  # in front of units without pools
-    policies: list[str]  # by requests, by what is stored
-    metrics: dict[str, list[str]]
-    longest: str
-    share: str
-    eight_bits: str
-    tp: str
-    dp: str
-    ep: str
-    pp: str
-    file: str
-    store: str
-    away: str
-    away_note: str
-    store_note: str
-    pool: str
-    pool_store: str
-    pool_away: str
-    prefill_pool: str
-    rope: str
-    drafting: list[str]
-    drafter: str
-    whole_prompts: dict[str, object]
-    in_chunks: dict[str, object]
+    cli: EngineCli
+    like: str = ""
+    makers: list[str] = field(default_factory=lambda: ["NVIDIA"])
+    kernels: bool = False
+    older: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    sources: list[str] = field(default_factory=list)
+    scheduler: EngineScheduler = field(default_factory=EngineScheduler)
+    memory: EngineMemory = field(default_factory=EngineMemory)
+    metrics: dict[str, list[str]] = field(default_factory=dict)
 
 
 @lru_cache
@@ -125,7 +144,7 @@ def engine(name: str) -> EngineRecord:
 
     Examples
     --------
-    >>> engine("sglang").tokens
+    >>> engine("sglang").cli.tokens
     '--chunked-prefill-size'
     """
     return engines()[as_one_of("engine", name, engines())]
@@ -146,7 +165,7 @@ def usual_limits(name: str, gpu: Gpu) -> Usual:
     [2048, 8192]
     """
     called, gib = f"{gpu.name} {gpu.title}".casefold(), (gpu.driver_bytes or gpu.hbm_bytes) / 2**30
-    rows = engine(name).usual
+    rows = engine(name).scheduler.usual
     return [row for row in rows if gib >= row.gib and not any(part in called for part in row.but)][-1]
 
 
@@ -161,18 +180,10 @@ def parsed(text: str) -> Mapping[str, EngineRecord]:
     records: dict[str, EngineRecord] = {}
     for name, told in tomllib.loads(text).items():
         try:
-            record = records[name] = msgspec.convert(_unended(told), EngineRecord)
+            record = records[name] = msgspec.convert(told, EngineRecord)
         except msgspec.ValidationError as error:
             raise ValueError(f"{name} must be an engine's record: {error}") from None
-        if [row.gib for row in record.usual[:1]] != [0]:
-            raise ValueError(f"{name}.usual must be rows, the first from 0 GiB on, not {record.usual!r:.80}")
+        usual = record.scheduler.usual
+        if [row.gib for row in usual[:1]] != [0]:
+            raise ValueError(f"{name}.scheduler.usual must be rows, the first from 0 GiB on, not {usual!r:.80}")
     return MappingProxyType(records)
-
-
-def _unended(value: Any) -> Any:
-    """Return texts without the space that stands behind a literal that ends with a quote."""
-    if isinstance(value, str):
-        return value.removesuffix(" ")
-    if isinstance(value, list):
-        return [_unended(inner) for inner in value]
-    return {name: _unended(inner) for name, inner in value.items()} if isinstance(value, dict) else value

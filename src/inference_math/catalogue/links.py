@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-import pandas as pd
-
 from inference_math.catalogue.models import Gpu
 from inference_math.evidence import load
 from inference_math.evidence.checks import Interval, as_number, as_one_of
+from inference_math.evidence.datapackage import rows
 
 __all__ = ["USUAL", "Link", "as_link", "joined", "link", "links"]
 
@@ -29,8 +28,8 @@ class Link:
 
     name: str
     title: str
-    bw: float | None
-    measured: bool
+    bw: float | None = None
+    measured: bool = False
 
     @classmethod
     def of_bandwidth(cls, bw: float) -> Link:
@@ -61,18 +60,9 @@ def joined(gpu: Gpu) -> int:
 @lru_cache
 def links() -> Mapping[str, Link]:
     """Return the links of `data/published/kv_links.csv` by name."""
-    rows = load("kv_links").frame.to_dict("records")
-    return MappingProxyType(
-        {
-            row["link"]: Link(
-                row["link"],
-                row["title"],
-                None if pd.isna(row["bw"]) else float(row["bw"]),
-                row["evidence"] == "measured",
-            )
-            for row in rows
-        }
-    )
+    frame = load("kv_links").frame
+    frame = frame.rename(columns={"link": "name"}).assign(measured=frame["evidence"] == "measured")
+    return MappingProxyType(rows(frame, Link))
 
 
 def link(name: str) -> Link:

@@ -15,14 +15,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pandas as pd
-
 from inference_math.catalogue.decoder import Model
 from inference_math.catalogue.files import parsed_file
 from inference_math.catalogue.naming import cards, meant, near, plain_name
 from inference_math.catalogue.precisions import FOUR_BITS, PRECISIONS, as_precision, bytes_per_value
 from inference_math.evidence import data_dir, load
 from inference_math.evidence.checks import Interval, as_numbers, as_one_of
+from inference_math.evidence.datapackage import rows
 
 __all__ = [
     "GPUS", "MODELS", "PRECISIONS", "Gpu", "Model", "as_precision", "bytes_per_value", "gpu", "model", "names",
@@ -159,13 +158,6 @@ class _Catalogue(Mapping[str, T]):
         return len(self._entries)
 
 
-def _rows(table: str, entry: type[T]) -> dict[str, T]:
-    known = {field.name for field in fields(entry)}
-    records = load(table).frame.to_dict("records")
-    rows = [{str(k): v for k, v in row.items() if k in known and not pd.isna(v)} for row in records]
-    return {row["name"]: entry(**row) for row in rows}
-
-
 def _models() -> dict[str, Model]:
     """Return the models of `models.csv`, whose layers are alike, and those of `configs.toml`."""
     stated = tomllib.loads((data_dir() / "configs.toml").read_text(encoding="utf-8"))
@@ -173,11 +165,11 @@ def _models() -> dict[str, Model]:
         name: replace(Model.from_config(one["config"], name), source=one["source"], url=one["url"])
         for name, one in stated.items()
     }
-    return _rows("models", Model) | read
+    return rows(load("models").frame, Model) | read
 
 
 MODELS: Mapping[str, Model] = _Catalogue("models", _models)
-GPUS: Mapping[str, Gpu] = _Catalogue("gpus", lambda: _rows("gpus", Gpu))
+GPUS: Mapping[str, Gpu] = _Catalogue("gpus", lambda: rows(load("gpus").frame, Gpu))
 
 
 @cache

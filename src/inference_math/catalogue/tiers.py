@@ -8,11 +8,11 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from inference_math.evidence import load
-from inference_math.evidence.checks import AT_LEAST_ZERO, Interval, Numbers, as_number, as_numbers, as_one_of
+from inference_math.evidence.checks import AT_LEAST_ZERO, Interval, as_number, as_numbers, as_one_of
+from inference_math.evidence.datapackage import rows
 
 __all__ = ["Tier", "as_tier", "reach", "tier", "tiers"]
 
@@ -44,9 +44,9 @@ class Tier:
     classification: str
     shared: bool
     read_bw: float
-    latency: float | None
-    capacity_node: float | None
-    price_per_gb: float | None
+    latency: float | None = None
+    capacity_node: float | None = None
+    price_per_gb: float | None = None
 
     @classmethod
     def of_bandwidth(cls, read_bw: float) -> Tier:
@@ -57,28 +57,14 @@ class Tier:
         """
         speed = as_number("read_bw", read_bw, Interval(1e6, 1e15))
         title = f"a store of {speed / 1e9:g} GB/s for each GPU"
-        return cls(title, title, "", False, speed, None, None, None)
+        return cls(title, title, "", False, speed)
 
 
 @lru_cache
 def tiers() -> Mapping[str, Tier]:
     """Return the tiers of `data/published/kv_tiers.csv` by name, the fastest first."""
-    rows = load("kv_tiers").frame.sort_values("read_bw", ascending=False)
-    return MappingProxyType(
-        {
-            row["tier"]: Tier(
-                name=row["tier"],
-                title=row["title"],
-                classification=row["classification"],
-                shared=bool(row["shared"]),
-                read_bw=row["read_bw"],
-                latency=_known(row["latency"]),
-                capacity_node=_known(row["capacity_node"]),
-                price_per_gb=_known(row["price_per_gb"]),
-            )
-            for row in rows.to_dict("records")
-        }
-    )
+    frame = load("kv_tiers").frame.sort_values("read_bw", ascending=False)
+    return MappingProxyType(rows(frame.rename(columns={"tier": "name"}), Tier))
 
 
 def tier(name: str) -> Tier:
@@ -110,11 +96,7 @@ def reach(trace: str, tokens: ArrayLike) -> float:
         For a trace that is not in the table, and for a negative capacity.
     """
     frame = load("traces_reuse").frame
-    rows = frame[frame.trace == as_one_of("trace", trace, frame.trace.unique())]
+    known = frame[frame.trace == as_one_of("trace", trace, frame.trace.unique())]
     capacity = as_numbers("tokens", tokens, AT_LEAST_ZERO)
-    found = np.interp(np.log(np.maximum(capacity, 1)), np.log(rows.capacity_tokens), rows.token_share, left=0.0)
+    found = np.interp(np.log(np.maximum(capacity, 1)), np.log(known.capacity_tokens), known.token_share, left=0.0)
     return float(found) if not np.shape(found) else found
-
-
-def _known(value: Numbers) -> float | None:
-    return None if pd.isna(value) else float(value)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,9 @@ from pandas.api.extensions import ExtensionDtype
 
 from inference_math.evidence.checks import as_one_of
 
-__all__ = ["Table", "data_dir", "digest", "load", "read", "tables"]
+__all__ = ["Table", "data_dir", "digest", "load", "read", "rows", "tables"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,3 +209,10 @@ def _converted(kind: str, text: pd.Series[str]) -> pd.Series[Any]:
 def _refuse(file: str, column: str, where: pd.Series[bool], text: pd.Series[str], what: str) -> NoReturn:
     row = int(np.flatnonzero(where)[0])
     raise ValueError(f"{file}, column {column}, row {row + 2}: {text.iloc[row]!r} {what}")
+
+
+def rows(frame: pd.DataFrame, kind: Callable[..., T]) -> dict[str, T]:
+    """Return a table's rows by name, each as a dataclass of its columns; what is empty is left to the default."""
+    known = {own.name for own in fields(kind)}  # type: ignore[arg-type]
+    found = [{str(k): v for k, v in row.items() if k in known and not pd.isna(v)} for row in frame.to_dict("records")]
+    return {row["name"]: kind(**row) for row in found}

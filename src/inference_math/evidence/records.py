@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
-__all__ = ["Record"]
+__all__ = ["OpenRecord", "Record"]
 
 
-class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Named fields, given by name: an unknown one, or one that is missing, raises `TypeError`.
+class OpenRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Named fields that are filled in one after the other; else as a `Record`."""
 
-    `copy.copy` gives another record with the same values, `msgspec.structs.asdict` its fields by name.
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Named fields that nobody changes: an unknown one, or one that is missing, raises `TypeError`.
+
+    `msgspec.structs.replace` gives another record with other values, `msgspec.structs.asdict` its fields by name.
 
     Examples
     --------

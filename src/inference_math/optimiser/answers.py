@@ -7,20 +7,22 @@ draw is a pair of both.
 
 from __future__ import annotations
 
-from copy import copy
 from math import exp, inf, isfinite
+
+from msgspec.structs import replace
 
 from inference_math.optimiser.choice import decide, kept_rate, middle_row, served_with, told_rate
 from inference_math.optimiser.doubt import beside, factors_of
 from inference_math.optimiser.draws import fixed, interval, mean_of, median
-from inference_math.optimiser.search import ALWAYS, NEVER
+from inference_math.optimiser.search import NEVER
 from inference_math.optimiser.settings import keeping, pools_halves, pools_settings
-from inference_math.optimiser.types import Solution, StoreGain, Swing, Verdict
+from inference_math.optimiser.types import Solution, StoreGain, Swing
 from inference_math.optimiser.verdict import UNSAID, verdict
 from inference_math.theory.plain import (
     chunk_size_full,
     chunked_gain_sla_serial,
     concurrent_prefills,
+    crossover_shared_link as crossover_shared_link,  # for `notes`
     delta_p,
     expected_tpot_full,
     expected_ttft_full,
@@ -32,7 +34,6 @@ from inference_math.theory.plain import (
     pdd_split,
     request_rate,
 )
-from inference_math.theory.plain import crossover_shared_link as crossover_shared_link  # for `notes`
 from inference_math.unit.asked import (
     NEARLY,
     computed_tokens,
@@ -42,21 +43,20 @@ from inference_math.unit.asked import (
     prefill_unit,
     target_of,
 )
-from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
+from inference_math.unit.batch import MOST_TOGETHER, largest_batch
 from inference_math.unit.steps import costs, drafting, kv_moved, unit_terms
 from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, StepCosts, Target, UnitNumbers
-from inference_math.workload.requests import Work
 
 
 def under(asked: Asked, found: CoefficientValues, factors: list[float]) -> StepCosts:
     """Return `steps.costs` under the coefficients `found`, a step, its prompts' part and the front stretched."""
     unit = asked.unit
     each = costs_of(asked, unit, moved_by(found, asked.moves), factors)
-    each.front = asked.front * exp(asked.front_sd * factors[2])
+    prefill = each.prefill
     if len(asked.pools) > 0:
         own = moved_by(found, asked.pools[0].prefill_moves)
-        each.prefill = costs_of(asked, prefill_unit(asked), own, factors).mixed
-    return each
+        prefill = costs_of(asked, prefill_unit(asked), own, factors).mixed
+    return replace(each, front=asked.front * exp(asked.front_sd * factors[2]), prefill=prefill)
 
 
 def costs_of(asked: Asked, unit: UnitNumbers, own: CoefficientValues, factors: list[float]) -> StepCosts:
@@ -77,12 +77,9 @@ def solve(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     """
     each, pools = drawn_costs(asked, draws), of_architecture(asked, "disaggregated")
     apart = drawn_costs(pools, draws) if len(asked.pools) > 0 else each
-    of_pools = target_of(pools)
-    of_pools.share = asked.unit.gpus / pools.unit.gpus
+    of_pools = replace(target_of(pools), share=asked.unit.gpus / pools.unit.gpus)
     found = decide([target_of(asked), of_pools], [each, apart], asked.doubts)
-    found.costs = each
-    found.pool_costs = apart
-    return found
+    return replace(found, costs=each, pool_costs=apart)
 
 
 def halves(asked: Asked, draws: list[DrawnCoefficients]) -> list[float]:
@@ -108,8 +105,8 @@ def batch_limits(target: Target, one: StepCosts, near: dict[str, int]) -> dict[s
     steps, quantile, tpot, ttft = target.steps, target.quantile, target.step, target.ttft - one.front
     step, most = one.mixed, MOST_TOGETHER
     return {
-        "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, FOREVER, quantile),
-        "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, FOREVER, ttft, quantile),
+        "TPOT": largest_batch(step, near.get("TPOT", 1), most, steps, tpot, inf, quantile),
+        "TTFT": largest_batch(step, near.get("TTFT", 1), most, steps, inf, ttft, quantile),
         "memory": target.places,
     }
 
@@ -139,7 +136,7 @@ def gpus_ranked(rates: list[float], costs: list[float], guessed: list[bool]) -> 
     order = list(range(len(rates)))
     order.sort(key=lambda i: -rates[i])
     if len(priced) > 1:
-        order.sort(key=lambda i: costs[i] if isfinite(costs[i]) else 1e12)
+        order.sort(key=lambda i: costs[i] if isfinite(costs[i]) else inf)
     order.sort(key=lambda i: 1 if guessed[i] else 0)
     return order
 
@@ -277,7 +274,7 @@ def by_formula(asked: Asked, solved: Solution, numbers: dict[str, list[float]]) 
         # Settings keep both limits in most draws, so it is the slow ones that stop it.
         late = middle_row(solved, "chunked")["ttft"][2] > NEARLY_LATE * asked.ttft
         if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and not late:
-            told["chunked_gain"] = chunked_gain_sla_serial(net, read, t_w, tpot)
+            told["chunked_gain"] = chunked_gain_sla_serial(numbers["delta_p_gross"][0], read, t_w, tpot)
     if tpot >= tpot_1 and read > 0 and in_mean and by_tpot <= by_ttft and unfounded(asked, target, t_w, read) == "":
         split = pdd_split(numbers["delta_p_gross"][0], read, t_w, tpot, steps)
         told["prefill_units"] = asked.units * split / (1 + split)
@@ -292,8 +289,7 @@ def unfounded(asked: Asked, target: Target, t_w: float, read: float) -> str:
     """
     if len(asked.pools) > 0:
         return "layout"
-    needed, room = (target.step - t_w) / read, target.places
-    return "memory" if room < min(needed, ALWAYS) else ""
+    return "memory" if target.places < (target.step - t_w) / read else ""
 
 
 NEARLY_LATE = 0.9  # of the limit on TTFT: it shapes what is chosen
@@ -329,22 +325,19 @@ def swing_of(asked: Asked, draws: list[DrawnCoefficients], name: str) -> Swing:
 def swung(asked: Asked, name: str, factor: float) -> Asked:
     """Return the question with one of its inputs by a factor larger: a length, a share, a limit."""
     work, unit = asked.work, asked.unit
-    moved = copy(asked)
-    lengths = copy(work)
-    if name == "n_in":
-        lengths.n_in = max(1.0, work.n_in * factor)
-    if name == "n_out":
-        lengths.n_out = max(1.01, work.n_out * factor)
-    if name == "alpha":
-        lengths.alpha = min(1.0, work.alpha * factor)
     if name == "ttft":
-        moved.ttft = asked.ttft * factor
+        return replace(asked, ttft=asked.ttft * factor)
     if name == "tpot":
-        moved.tpot = asked.tpot * factor
+        return replace(asked, tpot=asked.tpot * factor)
     if name == "accepted":
-        moved.unit = drafting(unit, unit.drafts, min(1.0, unit.accepted * factor))
-    moved.work = lengths
-    return moved
+        return replace(asked, unit=drafting(unit, unit.drafts, min(1.0, unit.accepted * factor)))
+    if name == "n_in":
+        lengths = replace(work, n_in=max(1.0, work.n_in * factor))
+    elif name == "n_out":
+        lengths = replace(work, n_out=max(1.01, work.n_out * factor), lengths="")
+    else:
+        lengths = replace(work, alpha=min(1.0, work.alpha * factor))
+    return replace(asked, work=lengths)
 
 
 def best_rate(solved: Solution) -> float:
@@ -354,9 +347,7 @@ def best_rate(solved: Solution) -> float:
 
 def undrafted(asked: Asked, draws: list[DrawnCoefficients]) -> Solution:
     """Return what is decided if nothing is drafted."""
-    plain = copy(asked)
-    plain.unit = drafting(asked.unit, 0, 0.0)
-    return solve(plain, draws)
+    return solve(replace(asked, unit=drafting(asked.unit, 0, 0.0)), draws)
 
 
 def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, float]) -> list[StoreGain]:
@@ -370,18 +361,18 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
     where: list[tuple[str, Asked]] = [("nowhere", all_computed(asked))]
     if asked.work.alpha > 0:
         for name in read_bws:
-            where.append((name, stored_at(asked, asked.work, read_bws[name])))
+            where.append((name, replace(asked, read_bw=read_bws[name])))
     told: list[StoreGain] = []
     firsts: list[float] = []
     plain: list[float] = []
     base, name_plain, doubts = NEVER, "", asked.doubts
     for name, there in where:
         if len(crowded(there)) > 0:
-            told.append(gain_of(name, [0.0, NEVER, NEVER], NEVER, NEVER, "room: it does not hold the sessions", UNSAID))
+            told.append(StoreGain(where=name, binds="room: it does not hold the sessions"))
             continue
         solved = solve(there, draws)
         alone = [one.mixed(0.0, 1.0) for one in solved.costs]
-        quick = [one.mixed(0.0, 1.0) for one in drawn_costs(stored_at(there, there.work, 0.0), draws)]
+        quick = [one.mixed(0.0, 1.0) for one in drawn_costs(replace(there, read_bw=0.0), draws)]
         best = solved.order[0]
         each = solved.rates[best]
         span, sure = told_rate(solved, best), UNSAID
@@ -392,24 +383,12 @@ def gains(asked: Asked, draws: list[DrawnCoefficients], read_bws: dict[str, floa
             own = doubts["store"] if same else beside(doubts["store"], doubts[best], doubts[name_plain])
             sure = verdict(each, plain, own)
         binds = "loading" if mean_of(alone) > mean_of(quick) * NEARLY else "computing"
-        gain = span[0] / base if base > 0 else NEVER
-        told.append(gain_of(name, span, interval(NEVER, ratios(firsts, alone))[0], gain, binds, sure))
+        told.append(StoreGain(
+            where=name, binds=binds, rate=span[0], rate_low=span[1], rate_high=span[2],
+            speedup=interval(NEVER, ratios(firsts, alone))[0], gain=span[0] / base if base > 0 else NEVER,
+            chance=sure.chance, sure=sure.sure,
+        ))  # fmt: skip
     return told
-
-
-def gain_of(where: str, span: list[float], speedup: float, gain: float, binds: str, sure: Verdict) -> StoreGain:
-    """Return a row of `gains`; a span is the rate with both ends."""
-    return StoreGain(
-        where=where,
-        rate=span[0],
-        rate_low=span[1],
-        rate_high=span[2],
-        speedup=speedup,
-        gain=gain,
-        chance=sure.chance,
-        sure=sure.sure,
-        binds=binds,
-    )
 
 
 def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) -> float:
@@ -419,14 +398,4 @@ def whole_alone(asked: Asked, found: CoefficientValues, factors: list[float]) ->
 
 def all_computed(asked: Asked) -> Asked:
     """Return the question with nothing stored."""
-    work = copy(asked.work)
-    work.alpha = 0.0
-    return stored_at(asked, work, 0.0)
-
-
-def stored_at(asked: Asked, work: Work, read_bw: float) -> Asked:
-    """Return the question with another stored share, or another place for it."""
-    there = copy(asked)
-    there.work = work
-    there.read_bw = read_bw
-    return there
+    return replace(asked, work=replace(asked.work, alpha=0.0), read_bw=0.0)

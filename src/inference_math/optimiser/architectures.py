@@ -84,16 +84,13 @@ def compare(
         raise ValueError(f"numbers must be of answers of more than one token, not {numbers.n_out}")
     n_in, places = float(numbers.n_in), float(numbers.places)
     target = Target(
-        n_in=n_in, steps=float(numbers.n_out), step=tpot, sharing=1.0, ttft=ttft, quantile=share,
+        n_in=n_in, steps=float(numbers.n_out), step=tpot, ttft=ttft, quantile=share, units=pool, sent=numbers.sent,
         places=int(places), room=min(places, MOST_TOGETHER),
         together=prompts_together(float(numbers.kv_capacity), n_in, numbers.groups),
-        fresh=1.0, groups=1, units=pool, prefill_gpus=1.0, share=1.0, handover=0.0,
-        sent=numbers.sent, mixes=True,
     )  # fmt: skip
     costs = StepCosts(
         t_w=float(numbers.t_w), ttft_1=float(numbers.ttft_1), cache_read=float(numbers.cache_read),
-        own=float(numbers.T_decode),
-        front=0.0, load=numbers.load, mixed=step, apiece=step, prefill=step,
+        own=float(numbers.T_decode), load=numbers.load, mixed=step, apiece=step, prefill=step,
     )  # fmt: skip
     rows = {name: asdict(each[0]) for name, each in decide([target] * 2, [[costs]] * 2, SURE).each.items()}
     frame: pd.DataFrame = pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)

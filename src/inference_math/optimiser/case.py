@@ -94,15 +94,16 @@ class Case:
             price=self.price or 0.0, sessions=self.sessions,
             ahead=plans_ahead(unit.engine, unit.version, named), planning=planning_option(unit.engine, named),
         )  # fmt: skip
-        asked = asked_of(unit.deployment, unit.numbers, self.work.plain, under, known_comparisons())
-        if self.prefill is not None or self.decode is not None:
-            asked.pools = [self._pools(self.prefill or unit, self.decode or unit)]
-        return asked
+        return asked_of(unit.deployment, unit.numbers, self._pools, self.work, under, known_comparisons())
 
-    def _pools(self, first: Unit, then: Unit) -> Pools:
+    @property
+    def _pools(self) -> list[Pools]:
+        if self.prefill is None and self.decode is None:
+            return []
+        first, then = self.prefill or self.unit, self.decode or self.unit
         units = self.units if self.pool_units is None else self.pool_units
         found, *each = (asdict(one.coefficients) for one in (self.unit, first, then))
-        return laid_apart(first.numbers, then.numbers, units, found, each)
+        return [laid_apart(first.numbers, then.numbers, units, found, each)]
 
     def resized(self, **changes: Any) -> Case:
         """Return the case with all of its units changed, as `Unit.resized` does."""

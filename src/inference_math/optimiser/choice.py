@@ -7,6 +7,8 @@ are compared under the same draws, each as it would be run.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from inference_math.optimiser.doubt import chances_best
 from inference_math.optimiser.draws import interval, mean_of, median
 from inference_math.optimiser.load import loaded
@@ -46,11 +48,7 @@ def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str
         kept[name] = len([one for one in keeps if one]) / len(drawn)
         rates[name] = [row.rate for row in rows]
         goodput[name] = kept_rate(rates[name], keeps)
-    solution = chosen(rates, goodput, doubts)
-    solution.settings = settings
-    solution.each = each
-    solution.kept = kept
-    return solution
+    return replace(chosen(rates, goodput, doubts), settings=settings, each=each, kept=kept)
 
 
 def kept_rate(rates: list[float], keeps: list[bool]) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from copy import copy
-from math import floor
+from math import floor, inf
 
-from inference_math.optimiser.search import ALWAYS, NONE, edge
+from msgspec.structs import replace
+
+from inference_math.optimiser.search import edge
 from inference_math.theory.plain import chunk_size_full
 from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import round_trip, seen
@@ -16,10 +17,7 @@ LITTLE = 1e-9  # of a unit: GPUs divide as floating-point numbers
 
 def settings_row(batch: float, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row of settings alone; its rate only tells that there is one."""
-    row = copy(NONE)
-    row.rate, row.batch, row.decodes = 1.0, batch, batch
-    row.chunk, row.prefill_units, row.decode_units = chunk, prefill, decode
-    return row
+    return Row(rate=1.0, batch=batch, decodes=batch, chunk=chunk, prefill_units=prefill, decode_units=decode)
 
 
 def gap_beside(seconds: float, load: float, prompts: float, often: float, quantile: float) -> float:
@@ -70,10 +68,8 @@ def loaded(target: Target, one: StepCosts, name: str, row: Row) -> Row:
 
 def done(target: Target, row: Row, rate: float, decodes: float, first: float, step: float, gap: float) -> Row:
     """Return a row that does so much with the settings of another one."""
-    own = copy(row)
-    own.rate, own.decodes, own.computed = rate, decodes, row.chunk * target.fresh
-    own.ttft, own.step, own.tpot = first, step, gap / target.sharing
-    return own
+    computed, tpot = row.chunk * target.fresh, gap / target.sharing
+    return replace(row, rate=rate, decodes=decodes, computed=computed, ttft=first, step=step, tpot=tpot)
 
 
 def pools_each(target: Target, one: StepCosts, row: Row) -> list[float]:
@@ -93,7 +89,7 @@ def taken_by(target: Target, costs: StepCosts, batch: float) -> float:
 
 def carried(target: Target) -> float:
     """Return the requests/s whose KV caches the link of a decode unit carries."""
-    return 1 / target.sent if target.sent > 0 else ALWAYS
+    return 1 / target.sent if target.sent > 0 else inf
 
 
 def left_to_decode(units: float, prefill: float, size: float) -> int:

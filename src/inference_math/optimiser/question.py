@@ -7,7 +7,7 @@ from inference_math.optimiser.doubt import doubts
 from inference_math.optimiser.starts import page_of
 from inference_math.unit.deployed import Deployment
 from inference_math.unit.types import Asked, CoefficientValues, ComparisonError, Pools, UnitNumbers
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 
 
 class Service(Record):
@@ -33,12 +33,16 @@ class Service(Record):
 
 
 def asked_of(
-    of: Deployment, unit: UnitNumbers, work: Work, under: Service, errors: dict[str, ComparisonError]
-) -> Asked:
-    """Return the question of a deployment, whose numbers are `unit`; `errors` as of `nearest.known_comparisons`."""
+    of: Deployment, unit: UnitNumbers, pools: list[Pools], work: Workload, under: Service,
+    errors: dict[str, ComparisonError],
+) -> Asked:  # fmt: skip
+    """Return the question of a deployment, whose numbers are `unit`; `errors` as of `nearest.known_comparisons`.
+
+    `pools` is empty where their units are as all others.
+    """
     gpu, kind = of.gpu, of.model.kind
     return Asked(
-        unit=unit, pools=[], moves={}, work=work, engine=of.engine, units=under.units,
+        unit=unit, pools=pools, moves={}, work=work, engine=of.engine, units=under.units,
         ttft=under.ttft, tpot=under.tpot, quantile=under.quantile,
         front=under.front, front_sd=under.front_sd, handover=under.handover,
         read_bw=unit.gpus * under.tier_bw,

@@ -12,19 +12,7 @@ CUTS = 22  # of an interval around a peak: places to five digits are heights to 
 LOOKS = 24  # at a range before the search for a peak in it
 GOLDEN = 0.6180339887498949
 NEVER = float("nan")
-ALWAYS = 1e300  # requests/s: no bound
-NONE = Row(
-    rate=0.0,
-    batch=0.0,
-    decodes=0.0,
-    chunk=NEVER,
-    prefill_units=NEVER,
-    decode_units=NEVER,
-    computed=NEVER,
-    ttft=NEVER,
-    step=NEVER,
-    tpot=NEVER,
-)
+NONE = Row()
 
 
 def edge(good: Callable[[float], bool], inside: float, outside: float) -> float:

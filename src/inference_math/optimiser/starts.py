@@ -26,8 +26,8 @@ __all__ = ["page_of", "plain_settings", "settings", "tokens_at_once"]
 def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
     """Return the tokens of which a chunk must be a multiple: by the engine, the kind of model, and of GPU."""
     if kind != "dense" and kind != "mixture of experts":
-        return engine.page_latent
-    return engine.page_blackwell if generation == "Blackwell" else engine.page
+        return engine.scheduler.page_latent
+    return engine.scheduler.page_blackwell if generation == "Blackwell" else engine.scheduler.page
 
 
 def paged(asked: Asked, row: Row) -> int:
@@ -35,7 +35,7 @@ def paged(asked: Asked, row: Row) -> int:
 
     Some count what is stored, too.
     """
-    tokens = ceil(row.chunk) if asked.engine.counts_stored else computed_tokens(asked, row)
+    tokens = ceil(row.chunk) if asked.engine.scheduler.counts_stored else computed_tokens(asked, row)
     page, pages = asked.page, tokens / asked.page
     return max(ceil(pages) if row.chunk >= asked.work.n_in else floor(pages), 1) * page
 
@@ -51,7 +51,7 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
     chunk: prompt tokens that a step computes, or a prefill unit together; max_num_seqs: requests of a unit at once, of
     pools in a decode unit; token_budget: all tokens of a step, None where an engine has no such limit.
     """
-    batch, counted = ceil(row.batch), asked.engine.counts_decodes
+    batch, counted = ceil(row.batch), asked.engine.scheduler.counts_decodes
     if name == "aggregated":
         whole = unit_budget(asked, whole_prompt(asked), batch) if counted else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
@@ -70,27 +70,27 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
     of attention by itself, SGLang for all. Decodes are spread over the groups, and so are the prompts of a prefill
     unit; of chunks each group has its own. A decode counts with the tokens that it drafts.
     """
-    engine, groups = asked.engine, asked.unit.layout.dp
-    seqs, tokens = engine.seqs, engine.tokens
-    together = groups if engine.counts_together else 1  # groups that a limit is for
+    scheduler, cli, groups = asked.engine.scheduler, asked.engine.cli, asked.unit.layout.dp
+    seqs, tokens = cli.seqs, cli.tokens
+    together = groups if scheduler.counts_together else 1  # groups that a limit is for
     batch = ceil(row.batch / groups)
     decoded = batch * verify_tokens(asked)
     told: dict[str, object] = {}
     if name == "aggregated":
         told[seqs] = batch * together
-        if engine.counts_decodes:  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
+        if scheduler.counts_decodes:  # vLLM does not support to go without chunks, TensorRT-LLM refuses a longer prompt
             told[tokens] = whole_prompt(asked) + decoded
-        told.update(engine.whole_prompts)
+        told.update(cli.whole_prompts)
         return told
     computed = paged(asked, row)
     if name == "chunked":
         told[seqs] = seats_beside(asked, row) * together
-        told[tokens] = tokens_at_once(asked, row) if engine.counts_decodes else computed * together
-        told.update(engine.in_chunks)
+        told[tokens] = tokens_at_once(asked, row) if scheduler.counts_decodes else computed * together
+        told.update(cli.in_chunks)
         return told
     each = paged(asked, of_group(asked, row))
     told["prefill units"] = row.prefill_units
-    told["prefill " + tokens] = each * (prefill_unit(asked).layout.dp if engine.counts_together else 1)
+    told["prefill " + tokens] = each * (prefill_unit(asked).layout.dp if scheduler.counts_together else 1)
     told["decode units"] = row.decode_units
     told["decode " + seqs] = batch * together
     return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import TYPE_CHECKING
 
 from msgspec import field
@@ -64,17 +65,17 @@ class Swing(Record):
 class Verdict(Record):
     """The chance that a gain is one, NaN for none, and the word for it, "" for none; see `verdict.verdict`."""
 
-    chance: float
-    sure: str
+    chance: float = nan
+    sure: str = ""
 
 
-class StoreGain(Verdict):
+class StoreGain(Verdict, kw_only=True):
     """What loading the stored share of prompts from somewhere gains; see `answers.gains`."""
 
     where: str
-    rate: float
-    rate_low: float
-    rate_high: float
-    speedup: float
-    gain: float
     binds: str
+    rate: float = 0.0
+    rate_low: float = nan
+    rate_high: float = nan
+    speedup: float = nan
+    gain: float = nan

@@ -10,12 +10,11 @@ from math import floor
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY
 from inference_math.optimiser.doubt import chance_of
-from inference_math.optimiser.search import NEVER
 from inference_math.optimiser.types import Verdict
 from inference_math.unit.types import ComparisonError, Part
 
 MOST_TOLD = 99  # of a hundred: a few pairs cannot tell more
-UNSAID = Verdict(chance=NEVER, sure="")  # of what is compared with itself, or was never compared
+UNSAID = Verdict()  # of what is compared with itself, or was never compared
 
 
 def word_of(chance: float) -> str:

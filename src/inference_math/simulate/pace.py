@@ -6,7 +6,6 @@ from math import inf
 
 from inference_math.unit.fullest import fullest
 from inference_math.unit.steps import (
-    EVERYTHING,
     busiest_prompts,
     floor_computed,
     floor_read,
@@ -40,7 +39,7 @@ class Pace:
         # Where layers that see so many tokens have seen enough, a line has a kink; lines by segment and decodes.
         self._kinks: list[float] = []
         for cache in terms.caches:
-            if cache.reach < EVERYTHING:
+            if cache.reach < inf:
                 self._kinks.append(cache.reach)
         self._kinks.sort(key=lambda reach: reach)
         self._lines: list[list[tuple[float, float, float, float]]] = []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from inference_math.evidence.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.simulate.cost import Cost
-from inference_math.simulate.types import Admission, System
+from inference_math.simulate.types import Habits, System
 
-__all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "admission_of", "system_of"]
+__all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "system_of"]
 
 
 @dataclass(frozen=True)
@@ -30,78 +30,6 @@ class Aggregated:
 
 
 @dataclass(frozen=True)
-class Habits:
-    """How an engine lets prompts into its steps.
-
-    Parameters
-    ----------
-    whole
-        A prompt is never cut: of those that wait the first goes into a step however long it is, and others as far as
-        they fit beside it (TensorRT-LLM without chunked context).
-    alone
-        A step computes prompts or decodes, and prompts go first (SGLang without mixed chunks): decodes stand still.
-    wait_steps, wait_tokens
-        Prompts wait beside decodes for so many steps, or until the step would have so many tokens (TensorRT-LLM's
-        ``batch_wait_timeout_iters``, and ``batch_wait_max_tokens_ratio`` of its token budget).
-    looks
-        The engine looks who waits after each step with prompts, and else after so many steps (SGLang's
-        ``scheduler-recv-interval``, which concerns those who have just come).
-    every
-        Prompts, and the rest of those that were cut, are computed at every so many steps alone while anybody decodes:
-        the cadence of vLLM's ``prefill-schedule-interval``. SGLang's ``prefill-decode-interval`` is one less.
-    guard
-        Whether the next step goes on with prompts where one did not take all that waited.
-    since
-        Whether steps are counted from the last one with prompts (SGLang), not from the engine's first (vLLM).
-    ahead
-        Whether a step is planned while the one before it runs (vLLM's async scheduling): it has nobody who came since
-        that one began.
-    balanced
-        Prompts wait beside decodes until each rank has one, at longest to the end of a round of `wait_steps` steps, of
-        which one begins with each step that has prompts (TensorRT-LLM's ``enable_balance`` and ``timeout_iters`` of
-        attention data parallelism).
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a `whole`, `alone`, `guard`, `since`, `ahead` or `balanced` that is no bool, for counts that are none.
-
-    Examples
-    --------
-    >>> from inference_math import simulate
-    >>> from inference_math.workload import Workload
-    >>> cost = simulate.StepCost(t_w=0.01, prompt=0.05)
-    >>> work = Workload(1000, 200, lengths="geometric")
-    >>> for habits in (simulate.Habits(), simulate.Habits(wait_steps=20, wait_tokens=8000)):
-    ...     chunks = simulate.Chunked(8192, habits=habits)
-    ...     run = simulate.benchmark(work, cost, concurrency=4, requests=400, scheduler=chunks)
-    ...     print(f"{run.requests.ttft.mean():.2f} s")
-    0.06 s
-    0.26 s
-    """
-
-    whole: bool = False
-    alone: bool = False
-    wait_steps: int = 0
-    wait_tokens: float = inf
-    looks: int = 1
-    every: int = 1
-    guard: bool = True
-    since: bool = False
-    ahead: bool = False
-    balanced: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("whole", "alone", "guard", "since", "ahead", "balanced"):
-            as_bool(name, getattr(self, name))
-        as_whole("wait_steps", self.wait_steps, 0)
-        as_whole("looks", self.looks)
-        as_whole("every", self.every)
-        if self.wait_tokens != inf:
-            as_number("wait_tokens", self.wait_tokens, AT_LEAST_ZERO)
-
-
-@dataclass(frozen=True)
 class Chunked:
     """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts.
 
@@ -115,7 +43,7 @@ class Chunked:
     max_batch: float = inf
     kv_capacity: float = inf
     grows: bool = False
-    habits: Habits = Habits()
+    habits: Habits = field(default_factory=Habits)
     ranks: int = 1
     by_chance: bool = False
 
@@ -194,7 +122,6 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
     habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits(ahead=pools.ahead)
     return System(
-        engines=1,
         prefill_units=pools.prefill_units if pools is scheduler else 0,
         groups=pools.groups,
         decode_units=pools.decode_units,
@@ -207,15 +134,10 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
         load=reuse.R if reuse is not None and reuse.blocking else 0.0,
         gives=gives,
         brings=brings,
-        admission=admission_of(habits),
+        admission=habits,
         ranks=scheduler.ranks if isinstance(scheduler, Chunked) else 1,
         by_chance=isinstance(scheduler, Chunked) and scheduler.by_chance,
     )
-
-
-def admission_of(habits: Habits) -> Admission:
-    """Return habits as plain numbers."""
-    return Admission(**asdict(habits))
 
 
 def _check_limits(scheduler: Scheduler) -> None:

@@ -1,4 +1,4 @@
-"""All formulas of the talks, by name and in `CATALOGUE`: what the room hands out."""
+"""All formulas, those of the talks first, by name and in `CATALOGUE`: what the room hands out."""
 
 # Each module has its `__all__` from `formula`. In the order of the book, which is the catalogue's.
 # ruff: noqa: F403, I001
@@ -21,6 +21,10 @@ from inference_math.theory.bound import *
 from inference_math.theory.sessions import *
 from inference_math.theory.stores import *
 from inference_math.theory.step import *
+from inference_math.theory.queueing import *
+from inference_math.theory.first_token import *
+from inference_math.theory.cadence import *
+from inference_math.theory.routing import *
 
 CATALOGUE: Mapping[str, Formula] = MappingProxyType(
     {name: formula for name, formula in globals().items() if isinstance(formula, Formula)}

@@ -24,9 +24,9 @@ def delta_p_net(ttft_alone, t_w, n_out):
     return sp.Max(0, ttft_alone - t_w) / n_out
 
 
-@formula(r"\Delta H", unit="s", claim="C14", source=B_AND_C)
-def delta_h(n_in, kv_token, hbm_bw):
-    """ΔH as the talks count it: the KV read of one more request alone, which an engine adds to."""
+@formula(r"h_{\mathrm{KV}}", unit="s", claim="C14", source=B_AND_C)
+def cache_read(n_in, kv_token, hbm_bw):
+    """KV read of one more request, which the talks count as ΔH; an engine adds to it."""
     return n_in * kv_token / hbm_bw
 
 
@@ -49,9 +49,9 @@ def undisturbed_share(B, n_out):
 
 
 @formula(r"\mathrm{TTFT}(B)", unit="s", claim="C13", source=B_AND_C)
-def expected_ttft(B, n_out, ttft_1):
+def expected_ttft(B, n_out, ttft_alone):
     """Mean time to first token with B concurrent requests, as printed."""
-    return (1 + (B - 1) / n_out) * ttft_1
+    return (1 + (B - 1) / n_out) * ttft_alone
 
 
 @formula(r"\overline{\mathrm{TTFT}}(B)", unit="s", claim="C13")

@@ -196,18 +196,14 @@ B = _define("B", "B", "1", ANY_POSITIVE, "concurrent requests")
 b = _define("b", "b", "1", ANY_POSITIVE, "decodes in one step")
 chunk = _define("chunk", r"N_{c}", "token", ANY_POSITIVE, "prefill tokens in one step")
 ttft_1 = _define(
-    "ttft_1",
-    r"\mathrm{TTFT}(1)",
-    "s",
-    ANY_POSITIVE,
-    "time to first token of a request alone, the weight read not counted where it is counted apart",
+    "ttft_1", "P", "s", ANY_POSITIVE, "what a prompt adds to a step that runs anyway: its time net of the weight read"
 )
 ttft_alone = _define(
     "ttft_alone",
-    r"\mathrm{TTFT}_{\mathrm{alone}}",
+    r"\mathrm{TTFT}(1)",
     "s",
     ANY_POSITIVE,
-    "time to first token of a request alone as measured, the weight read in it",
+    "time to first token of a request alone, the weight read in it: P + t_w where the parts of a step add",
 )
 tpot_1 = _define("tpot_1", r"\mathrm{TPOT}(1)", "s", ANY_POSITIVE, "time per output token of a request alone")
 delta_p = _define(
@@ -215,7 +211,7 @@ delta_p = _define(
 )
 delta_p_gross = _define(
     "delta_p_gross",
-    r"\Delta P_{\mathrm{gross}}",
+    r"\Delta P_{g}",
     "s",
     AT_LEAST_ZERO,
     "time of a prompt alone, spread over the steps of its decode: what a prefill unit pays",

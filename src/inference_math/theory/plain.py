@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from math import floor, sqrt
+from math import floor, pi, sqrt
 
 
 def kv_load_time(kv_token: float, io_bw: float) -> float:
@@ -91,8 +91,8 @@ def chunk_size_full(b: float, n_in: float, n_out: float) -> float:
     return b * n_in / (n_out - 1)
 
 
-def chunked_gain_sla_serial(delta_p: float, delta_h: float, t_w: float, sla_tpot: float) -> float:
-    return min((delta_h + delta_p) / delta_h, 1 / (1 - t_w / sla_tpot))
+def chunked_gain_sla_serial(delta_p_gross: float, delta_h: float, t_w: float, sla_tpot: float) -> float:
+    return min((delta_h + delta_p_gross) / delta_h, 1 / (1 - t_w / sla_tpot))
 
 
 def pdd_concurrency(sla_ttft: float, n_out: float, sla_tpot: float) -> float:
@@ -140,3 +140,26 @@ def step_serial(t_w: float, t_c: float, t_rest: float) -> float:
 
 def step_time(t_w: float, t_c: float, t_rest: float) -> float:
     return t_rest + sqrt(t_c**2 + t_w**2)
+
+
+def thinned_cv(cv_arrivals: float, part: float) -> float:
+    return sqrt(part * (cv_arrivals**2 - 1) + 1)
+
+
+def prompts_met(B: float, rounds: float, together: float, n_out: float, cv: float) -> float:
+    x0 = rounds - 1
+    x1 = (B - 1) / n_out
+    x2 = -x1 + min(B, together) - 1
+    x3 = min(x0, (1 / 4) / (cv**2 * pi))
+    x4 = sqrt(x3)
+    return (
+        (x0 * x2)
+        if (cv <= 0)
+        else (0)
+        if (x3 < 1)
+        else (min(max(0, x2 * x3), x1 * (-x3 + (1 / 2) * (2 * x4 - 1.4604 + (1 / 2) / x4) / (cv * sqrt(pi)))))
+    )
+
+
+def rounds_needed(burst: float, steady: float, met: float, ttft_1: float, delta_h: float, share_off: float) -> float:
+    return max(1, (burst + met * (-delta_h + ttft_1) - steady) / (share_off * steady))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil, floor
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inference_math.theory.plain import max_batch_growing, max_batch_reserved
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
 from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Rates, Row, Target, UnitNumbers
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -25,7 +26,7 @@ def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
     `gpus` are those of a stage.
     """
     found = 0.0
-    for row in engine.graphs:
+    for row in engine.memory.graphs:
         if there >= 2**30 * row.gib:
             found = 1.0 * (row.few if gpus < 4 else row.many)
     return found
@@ -39,14 +40,14 @@ def usual_share(
     `there` are the GPU's bytes, `unit` is one that takes all of them; a step has so many `tokens` of all its groups,
     the largest CUDA `graph` so many requests; 0: as many as the engine takes by itself. The engine's record says how.
     """
-    if engine.of_rest:
+    memory, reserves, mib, groups = engine.memory, engine.memory.reserves, there / 2**20, unit.layout.dp
+    if memory.of_rest:
         taken = weights_share(unit, there)
-        return taken + engine.takes * (1 - taken)
-    if len(engine.graphs) == 0:
-        return engine.takes
+        return taken + memory.takes * (1 - taken)
+    if len(memory.graphs) == 0:
+        return memory.takes
     if not graph > 0:
         graph = largest_graph(engine, there, unit.gpus / unit.layout.pp)
-    reserves, mib, groups = engine.reserves, there / 2**20, unit.layout.dp
     kept = reserves["base"] + reserves["token"] * max(tokens, 2048) + reserves["graph"] * graph
     kept += reserves["gpu"] * unit.gpus
     if groups > 1:
@@ -60,10 +61,7 @@ def usual_share(
 
 def kept_by(engine: EngineRecord, rates: Rates, gpus: float) -> Rates:
     """Return the rates of a GPU with the bytes that an engine needs itself on one of so many."""
-    other = copy(rates)
-    if gpus < 2 and engine.single > 0:
-        other.workspace = engine.single
-    return other
+    return replace(rates, workspace=engine.memory.single) if gpus < 2 and engine.memory.single > 0 else rates
 
 
 def weights_share(unit: UnitNumbers, there: float) -> float:
@@ -71,14 +69,14 @@ def weights_share(unit: UnitNumbers, there: float) -> float:
     return 1 - (unit.kv_room / unit.gpus + unit.workspace) / there
 
 
-def max_kv_seqs(unit: UnitNumbers, work: Work, engine: EngineRecord) -> int:
+def max_kv_seqs(unit: UnitNumbers, work: Workload, engine: EngineRecord) -> int:
     """Return the requests whose KV caches an engine holds at once.
 
     Where layers forget, or hold a state, a token takes what it does on average in requests as long as these are. One
     that fits is held, however much answers scatter.
     """
-    held = max_batch_growing if engine.kv_grows else max_batch_reserved
-    prompt, room = work.n_in * work.pairing, kv_pooled(unit, work.n_in + work.n_out, engine.windows)
+    held = max_batch_growing if engine.memory.kv_grows else max_batch_reserved
+    prompt, room = work.n_in * work.pairing, kv_pooled(unit, work.n_in + work.n_out, engine.memory.windows)
     fits = floor(held(room, prompt, work.n_out, work.cv))
     return max(fits, 1) if room >= prompt + work.n_out else fits
 
@@ -108,7 +106,7 @@ def unit_budget(asked: Asked, each: int, batch: int) -> int:
     return asked.unit.layout.dp * each + batch * verify_tokens(asked)
 
 
-def fresh_share(work: Work) -> float:
+def fresh_share(work: Workload) -> float:
     """Return the share of a prompt's tokens that is computed: what is not stored, the last one always."""
     return 1 - stored_tokens(work.n_in, work.alpha) / work.n_in
 
@@ -139,10 +137,9 @@ def target_of(asked: Asked) -> Target:
         groups=unit.layout.dp,
         units=asked.units,
         prefill_gpus=prefill_size(asked),
-        share=1.0,
         handover=asked.handover,
         sent=sent_bytes(asked) / asked.pool_bw,
-        mixes=engine.mixes_drafts or not unit.drafts > 0,
+        mixes=engine.scheduler.mixes_drafts or not unit.drafts > 0,
     )
 
 
@@ -160,23 +157,15 @@ def of_architecture(asked: Asked, name: str) -> Asked:
     """Return the question as an architecture has it: with a unit of its decode pool, where that is laid out apart."""
     if name != "disaggregated" or len(asked.pools) == 0:
         return asked
-    pools, own = asked.pools[0], copy(asked)
-    larger = pools.decode.gpus / asked.unit.gpus
-    own.unit, own.units = drafted_alike(asked, pools.decode), pools.units
-    own.moves = pools.decode_moves
-    own.read_bw, own.pool_bw = larger * asked.read_bw, larger * asked.pool_bw
-    return own
+    pools = asked.pools[0]
+    larger, unit = pools.decode.gpus / asked.unit.gpus, drafted_alike(asked, pools.decode)
+    read_bw, pool_bw = larger * asked.read_bw, larger * asked.pool_bw
+    return replace(asked, unit=unit, units=pools.units, moves=pools.decode_moves, read_bw=read_bw, pool_bw=pool_bw)
 
 
 def of_units(asked: Asked, units: int) -> Asked:
     """Return what is asked, with so many units in a replica."""
-    of = copy(asked)
-    of.units = units
-    if len(asked.pools) > 0:
-        pools = copy(asked.pools[0])
-        pools.units = units
-        of.pools = [pools]
-    return of
+    return replace(asked, units=units, pools=[replace(pools, units=units) for pools in asked.pools])
 
 
 def moved_by(found: CoefficientValues, moves: CoefficientValues) -> CoefficientValues:
@@ -228,11 +217,8 @@ def ranks_of(unit: UnitNumbers) -> int:
 
 def changed(asked: Asked, row: Row, chunk: float, prefill: float, decode: float) -> Row:
     """Return a row with another chunk, or another split of its units."""
-    other = copy(row)
-    other.chunk = chunk
-    other.computed = chunk * fresh_share(asked.work)
-    other.prefill_units, other.decode_units = prefill, decode
-    return other
+    computed = chunk * fresh_share(asked.work)
+    return replace(row, chunk=chunk, computed=computed, prefill_units=prefill, decode_units=decode)
 
 
 def of_group(asked: Asked, row: Row) -> Row:
@@ -249,5 +235,5 @@ def verify_tokens(asked: Asked) -> int:
 
 def whole_prompt(asked: Asked) -> int:
     """Return the tokens that an engine counts of a prompt that it does not cut; some count those stored."""
-    share = 1.0 if asked.engine.counts_stored else fresh_share(asked.work)
+    share = 1.0 if asked.engine.scheduler.counts_stored else fresh_share(asked.work)
     return ceil(asked.work.n_in * share * (1 - 1e-12))

@@ -7,13 +7,12 @@ of B values, and its mean is a sum: no step need be convex, linear or anything e
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import floor
+from math import floor, inf
 
 from inference_math.unit.types import Step
 
 MOST_TOGETHER = 4096  # decodes or prompts in a step
 NEGLIGIBLE = 1e-15
-FOREVER = 1e300  # seconds: a limit that there is not
 
 
 def largest_whole(most: float, good: Callable[[int], bool]) -> int:
@@ -98,11 +97,11 @@ def round_trip(step: Step, B: int, n_out: float) -> float:
 
 
 def largest_batch(step: Step, guess: int, most: float, n_out: float, tpot: float, ttft: float, quantile: float) -> int:
-    """Return the largest batch within limits, aggregated, at most so many; a limit of `FOREVER` is none."""
+    """Return the largest batch within limits, aggregated, at most so many; an infinite limit is none."""
 
     def good(B: int) -> bool:
-        if tpot < FOREVER and seen(step, B, n_out, 0, quantile) > tpot:
+        if tpot < inf and seen(step, B, n_out, 0, quantile) > tpot:
             return False
-        return ttft >= FOREVER or seen(step, B, n_out, 1, quantile) <= ttft
+        return ttft >= inf or seen(step, B, n_out, 1, quantile) <= ttft
 
     return largest_from(guess, most, good)

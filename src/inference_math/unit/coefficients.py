@@ -30,8 +30,9 @@ from inference_math.evidence.checks import (
     as_real,
 )
 from inference_math.evidence.sentences import say
+from inference_math.unit.mean import as_scalar
 from inference_math.unit.mixing import SHARE_NAMES, anchored, away, drawn
-from inference_math.unit.scope import foreign, outside, set_up_of
+from inference_math.unit.scope import foreign, missing, outside, set_up_of, wider
 from inference_math.unit.sobol import sobol
 from inference_math.unit.types import DrawnCoefficients
 
@@ -255,13 +256,9 @@ class Calibration:
         number of GPUs, or on longer prompts and larger batches than they were fitted to; for a foreign engine, what
         set-ups were off by that nobody had fitted (`unit.scope` has the rule).
         """
-        variance: Numbers = self.spread**2
-        missed = {name: _missed(self.scope[name], value) for name, value in inputs.items() if name in self.scope}
-        missed["engine"] = self.foreign(**inputs)
-        if any(np.any(found) for found in missed.values()):
-            widths = load("widths").frame.set_index("name")["width"]
-            variance = variance + sum(float(widths.get(name, 0.0)) ** 2 * found for name, found in missed.items())
-        return np.sqrt(variance)
+        scope, widths = dict(self.scope), dict(load("widths").frame[["name", "width"]].to_numpy().tolist())
+        rule = np.vectorize(lambda *row: wider(self.spread, widths, scope, _ends(dict(zip(inputs, row, strict=True)))))
+        return as_scalar(rule(*inputs.values())) if inputs else self.spread
 
     def foreign(self, **inputs: ArrayLike) -> bool:
         """Return whether the plan of these inputs is that of an engine which is none of ours; see `unit.scope`."""
@@ -278,14 +275,11 @@ class Calibration:
 
     def unseen(self, **inputs: ArrayLike) -> list[str]:
         """Return the names of `inputs` that lie outside `scope`."""
-        return [
-            name for name, value in inputs.items() if name in self.scope and np.any(_missed(self.scope[name], value))
-        ]
+        return missing(dict(self.scope), _ends(inputs))
 
     def outside(self, **inputs: ArrayLike) -> tuple[str, ...]:
         """Return a sentence for each of `inputs` that lies outside `scope`."""
-        ends = {name: v if isinstance(v, str) else [np.min(v), np.max(v)] for name, v in inputs.items()}
-        return tuple(map(say, outside(dict(self.scope), ends)))
+        return tuple(map(say, outside(dict(self.scope), _ends(inputs))))
 
     def save(self, path: str | Path) -> None:
         """Write a TOML file that `load` reads; what was at `path` stays whole until the new file is."""
@@ -461,11 +455,9 @@ def normals(count: int) -> list[list[float]]:
     return rows
 
 
-def _missed(known: tuple[object, ...], value: ArrayLike) -> Any:
-    """Return whether a name is not among the known, or which numbers lie outside their range."""
-    if isinstance(known[0], str):
-        return value not in known
-    return (np.asarray(value) < known[0]) | (np.asarray(value) > known[1])
+def _ends(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return inputs as `unit.scope` takes them: names, and the ends of numbers."""
+    return {name: v if isinstance(v, str) else [np.min(v), np.max(v)] for name, v in inputs.items()}
 
 
 def _is_covariance(matrix: NDArray[np.float64]) -> bool:

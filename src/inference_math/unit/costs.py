@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,14 @@ from inference_math.catalogue.links import as_link
 from inference_math.evidence.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.unit.affine import StepCost
 from inference_math.unit.asked import max_kv_seqs
-from inference_math.unit.batch import FOREVER, MOST_TOGETHER, largest_batch
+from inference_math.unit.batch import MOST_TOGETHER, largest_batch
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.unit.overlap import overlapped_time
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.unit.steps import NO_INDEX, kv_sent, kv_tokens, loading, unit_numbers
-from inference_math.unit.types import Layout, Step, StepCosts, UnitNumbers
+from inference_math.unit.types import Layout, Step, UnitNumbers
 from inference_math.workload import Workload
 
 __all__ = ["GROWTH_BATCH", "LIMITS", "WorkloadCosts", "measured", "smallest_tp", "step_cost"]
@@ -98,15 +99,6 @@ class WorkloadCosts:
         if self.T is None:
             object.__setattr__(self, "T", self.compute / self.n_in)
 
-    @classmethod
-    def of(
-        cls, found: StepCosts, work: Workload, kv_capacity: float, places: int, groups: int, sent: float
-    ) -> WorkloadCosts:
-        """Return what `unit.steps.costs` found, as these."""
-        own = found.t_w, found.ttft_1, found.cache_read, found.own
-        mixed, load = found.mixed, found.load
-        return cls(work.n_in, work.n_out, *own, kv_capacity, places, mixed, load=load, groups=groups, sent=sent)
-
     @property
     def additive(self) -> WorkloadCosts:
         """The same numbers in the talks' step, of which nothing hides: t_w, and what each prompt and decode adds."""
@@ -135,11 +127,6 @@ class WorkloadCosts:
     def delta_p(self) -> Numbers:
         """ΔP, net of t_w: what a prompt adds to the steps of others."""
         return theory.delta_p(ttft_1=self.ttft_1, n_out=self.n_out)
-
-    @property
-    def delta_p_gross(self) -> Numbers:
-        """ΔP of a prompt alone, t_w with it: what it costs a prefill unit."""
-        return theory.delta_p(ttft_1=self.ttft_1 + self.t_w, n_out=self.n_out)
 
     @property
     def law(self) -> dict[str, Any]:
@@ -196,7 +183,7 @@ class WorkloadCosts:
         several = self.each or (self,)
         tpots, ttfts = np.broadcast_arrays(np.atleast_1d(sla_tpot), np.atleast_1d(sla_ttft))
         rows = [
-            [one._largest(float(tpot), FOREVER), one._largest(FOREVER, float(ttft)), one.places]
+            [one._largest(float(tpot), inf), one._largest(inf, float(ttft)), one.places]
             for one in several
             for tpot, ttft in zip(tpots.tolist(), ttfts.tolist(), strict=True)
         ]
@@ -274,8 +261,7 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, me
     own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
     t_w = mixed(1.0, 0.0) - cache_read - own
     on = _unit_of(operators, memory)
-    work = Workload(float(n_in), float(n_out)).plain
-    work.cv = float(cv)
+    work = Workload(float(n_in), float(n_out), lengths="", cv=float(cv))
     return WorkloadCosts(
         n_in=n_in,
         n_out=n_out,

@@ -65,7 +65,7 @@ class RooflineBound:
         """Return seconds below which no mean TPOT lies: the others may wait meanwhile."""
         users = as_numbers("concurrency", concurrency, AT_LEAST_ONE)
         # At best every draft is accepted, and costs nothing.
-        lengths = self._spans(context_of(work.plain), work.n_in, 0.0, 0.0)
+        lengths = self._spans(context_of(work), work.n_in, 0.0, 0.0)
         moved = floor_read(self._terms, lengths, 1.0, 1.0, 1.0, 0.0, 0.0)
         step = max(moved, floor_computed(self._terms, lengths, 1.0, 1.0, 1.0, 0.0, 0.0))
         return as_scalar(np.full(users.shape, step / self._most))
@@ -80,7 +80,7 @@ class RooflineBound:
         gaps, known = work.n_out - 1, stored_tokens(work.n_in, work.alpha)
         new, passes = work.n_in - known, 1 + gaps / self._most
         decodes = users * gaps / self._most
-        common, lengths = decodes - gaps / self._most, self._spans(context_of(work.plain), work.n_in, new, known)
+        common, lengths = decodes - gaps / self._most, self._spans(context_of(work), work.n_in, new, known)
         moved = floor_read(self._terms, lengths, passes, passes, decodes, 1.0, common)
         tokens, sampled = users * (new + gaps), users * work.n_out
         computed = floor_computed(self._terms, lengths, tokens, sampled, decodes, users, common)

@@ -9,9 +9,10 @@ the parts were.
 
 from __future__ import annotations
 
-from copy import copy
 from math import exp, inf, log
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inference_math.unit.types import (
     CoefficientValues,
@@ -60,7 +61,7 @@ def usual_kv(stored: str, heads: str, generation: str, engine: EngineRecord) -> 
 
     `heads` are those of `Operators`, `generation` is the GPU's.
     """
-    sparse = heads == "sparse" and generation in engine.kv_sparse
+    sparse = heads == "sparse" and generation in engine.memory.kv_sparse
     return "fp8" if stored == "fp8" or sparse else "bf16"
 
 
@@ -154,11 +155,9 @@ def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coef
         levels, given["generation"], given["kind"]
     )
     if given["weights"] == "bf16" and at.mixed > 0 and not served:
-        other = copy(at)
-        other.levels = given.copy()
-        other.levels["weights"] = "fp8" if at.blocks == "fp8 blocks" else ONE_SCALE
-        other.common = at.blocks
-        other.routed = at.blocks
+        factors = given.copy()
+        factors["weights"] = "fp8" if at.blocks == "fp8 blocks" else ONE_SCALE
+        other = replace(at, levels=factors, common=at.blocks, routed=at.blocks)
         return no_faster(found, moved(levels, kernels, other)["values"])
     return found
 

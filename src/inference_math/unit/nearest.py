@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from inference_math.catalogue import GPUS, Gpu, Model
-from inference_math.catalogue.engines import engine as engine_record
-from inference_math.catalogue.engines import engines
+from inference_math.catalogue.engines import engine as engine_record, engines
 from inference_math.evidence import load
 from inference_math.evidence.checks import as_bool
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, Host, scored_too
@@ -83,7 +82,7 @@ def plans_ahead(engine: str, version: str = "", asked: bool | None = None) -> bo
     record = engine_record(engine)
     older = record.older
     aged = older and engine_generation(engine, version) == older["name"]
-    return bool(older["ahead"] if aged else record.ahead)
+    return bool(older["ahead"] if aged else record.scheduler.ahead)
 
 
 def planning_option(engine: str, asked: bool | None = None) -> str:
@@ -97,11 +96,11 @@ def planning_option(engine: str, asked: bool | None = None) -> str:
     ValueError
         For an engine that has no such option.
     """
-    options = engine_record(engine).planning
+    options = engine_record(engine).cli.planning
     if asked is None:
         return ""
     if not options:
-        able = ", ".join(name for name, record in engines().items() if record.planning)
+        able = ", ".join(name for name, record in engines().items() if record.cli.planning)
         raise ValueError(f"async_scheduling must be left out for {engine}, which has no such option: {able} has")
     return options[as_bool("async_scheduling", asked)]
 

@@ -172,7 +172,7 @@ class Operators:
                 slopes = [_slope(chosen) for chosen in fewer]
                 rows.append((context, _slope(points), len(points), max(slopes), min(slopes)))
         frame = pd.DataFrame(rows, columns=["context", "cache_read", "points", "steepest", "flattest"])
-        limit = theory.delta_h(
+        limit = theory.cache_read(
             n_in=frame["context"], kv_token=self.model.kv_token(self.kv), hbm_bw=self.tp * gpu(H100).hbm_bw
         )
         frame["share"], frame["low"], frame["high"] = (

@@ -10,7 +10,7 @@ from inference_math.unit.types import CacheShape, Operators, Shape
 
 __all__ = ["MEMORY", "activation_bytes", "kind_of", "matrix_bytes", "operators_of", "shape_of"]
 
-MEMORY = engine("vllm").takes  # of the bytes that the driver reports
+MEMORY = engine("vllm").memory.takes  # of the bytes that the driver reports
 _ACTIVATION = 2  # bytes of an activation, whatever the precision of the weights
 
 

@@ -5,9 +5,10 @@ Everything that asks for a step, a mean, a plan or a curve ends here. Plain Pyth
 
 from __future__ import annotations
 
-from copy import copy
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from inference_math.theory.plain import allreduce_time, kv_load_time, matrix_time, mean_context, read_time, step_time
 from inference_math.unit.fullest import fullest
@@ -30,7 +31,7 @@ from inference_math.unit.types import (
     Terms,
     UnitNumbers,
 )
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 
 if TYPE_CHECKING:
     from inference_math.evidence.checks import Numbers
@@ -38,18 +39,17 @@ if TYPE_CHECKING:
 HALF_BYTES = 2  # of a value in BF16
 VALUE_BYTES = {"bf16": 2, "fp8": 1, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.5625}
 GROUPS = ["attention", "ffn"]  # of matrices that every token uses
-EVERYTHING = 1e15  # tokens: a reach without end
 NO_INDEX = Index(slower=1.0, choosing=0.0)
 # The parts of a step, in the order of `parts`: the first two share it in quadrature, all others add.
 PARTS = ["weights", "matrices", "KV cache", "attention of the prompt", "activations", "all-reduce", "layers"]
 
 
-def longest_request(work: Work) -> float:
+def longest_request(work: Workload) -> float:
     """Return the tokens of the longest request: those of the means, where nothing longer is known."""
     return max(work.longest, work.n_in + work.n_out)
 
 
-def context_of(work: Work) -> float:
+def context_of(work: Workload) -> float:
     """Return the mean tokens that a decode sees."""
     return mean_context(work.n_in * work.pairing, max(work.n_out, 1.001), work.cv)
 
@@ -99,12 +99,9 @@ def unit_numbers(
     held = dp * (common + shape.vocab_params * HALF_BYTES) + padded * routed
     caches: list[CacheShape] = []
     for cache in shape.caches:
-        own = copy(cache)
-        own.bytes = cache.values * VALUE_BYTES[kv] + cache.own_bytes
-        own.reach = cache.reach if cache.reach > 0 else EVERYTHING
-        own.slower = index.slower if cache.choices > 0 else 1.0
-        own.choosing = cache.choices * index.choosing
-        caches.append(own)
+        size, reach = cache.values * VALUE_BYTES[kv] + cache.own_bytes, cache.reach if cache.reach > 0 else inf
+        slower, choosing = index.slower if cache.choices > 0 else 1.0, cache.choices * index.choosing
+        caches.append(replace(cache, bytes=size, reach=reach, slower=slower, choosing=choosing))
     # Attention's groups send each token to its experts (FP8) and take their results back (BF16).
     away = min(shape.chosen, shape.n_layers * dp) if dp > 1 else 0.0
     return UnitNumbers(
@@ -196,7 +193,7 @@ def kv_sent(unit: UnitNumbers, tokens: float) -> float:
     return sent
 
 
-def kv_moved(unit: UnitNumbers, work: Work, read_bw: float) -> float:
+def kv_moved(unit: UnitNumbers, work: Workload, read_bw: float) -> float:
     """Return the seconds for which a request keeps the links to its store: what it loads, and what it writes.
 
     Links carry `read_bw` bytes/s of a unit. What is loaded and what is written share them, as on a drive, whichever
@@ -206,7 +203,7 @@ def kv_moved(unit: UnitNumbers, work: Work, read_bw: float) -> float:
     return loaded + kv_load_time(kv_written(unit, work), read_bw / unit.layout.dp) if loaded > 0 else 0.0
 
 
-def kv_written(unit: UnitNumbers, work: Work) -> float:
+def kv_written(unit: UnitNumbers, work: Workload) -> float:
     """Return the bytes that go to a store with a request: one copy of what it had not, new prompt tokens and answer."""
     cached = kv_sent(unit, stored_tokens(work.n_in, work.alpha))
     return kv_sent(unit, work.n_in + work.n_out) - cached
@@ -215,7 +212,7 @@ def kv_written(unit: UnitNumbers, work: Work) -> float:
 def kv_tokens(unit: UnitNumbers, tokens: float) -> float:
     """Return the tokens whose KV caches fit, in requests of `tokens` each: [C15], where all layers see everything."""
     held: float = kv_held(unit, tokens)
-    return unit.kv_room / held * tokens if held > 0 else EVERYTHING
+    return unit.kv_room / held * tokens if held > 0 else inf
 
 
 def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
@@ -226,7 +223,7 @@ def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
     for cache in unit.caches:
         seen = max(min(tokens, cache.reach), windows * tokens) if cache.evicts else tokens
         held += cache.bytes * cache.copies * seen
-    return unit.kv_room / held * tokens if held > 0 else EVERYTHING
+    return unit.kv_room / held * tokens if held > 0 else inf
 
 
 def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
@@ -301,11 +298,7 @@ def draft_yield(drafts: float, accepted: float) -> float:
 
 def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
     """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
-    other = copy(unit)
-    other.drafts = drafts
-    other.accepted = accepted
-    other.gives = draft_yield(drafts, accepted)
-    return other
+    return replace(unit, drafts=drafts, accepted=accepted, gives=draft_yield(drafts, accepted))
 
 
 def answer_steps(unit: UnitNumbers, n_out: float) -> float:
@@ -476,7 +469,7 @@ def floor_spans(
     read, load, again, multiplied, multiplied_again, pairs = floor.state, 0.0, 0.0, 0.0, 0.0, 0.0
     for cache in floor.caches:
         reach, aligned = cache.reach, cache.aligned
-        seen, known = smaller(context if reach >= EVERYTHING else shortest, reach), smaller(cached, reach)
+        seen, known = smaller(context if reach >= inf else shortest, reach), smaller(cached, reach)
         if aligned:
             seen, known = seen * (context <= smaller(shortest, reach)), known * (cached <= reach)
         shared = smaller(known, seen)
@@ -553,7 +546,9 @@ def loading(seconds: float, load: float, prompts: float, most: float) -> float:
     return seconds + begun * max(0.0, load * max(most, 1.0) - seconds)
 
 
-def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: float, prompt_factor: float) -> StepCosts:
+def costs(
+    unit: UnitNumbers, terms: Terms, work: Workload, moved: float, factor: float, prompt_factor: float
+) -> StepCosts:
     """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
 
     `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, `apiece`
@@ -581,8 +576,7 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
 
     kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
-    of_groups = copy(terms)  # whose stages load a prompt together
-    of_groups.ranks, of_groups.stages = groups, 1
+    of_groups = replace(terms, ranks=groups, stages=1)  # whose stages load a prompt together
 
     def beside(decodes: float, prompts: float, busy: float, most: float) -> float:
         if kept["decodes"] != decodes:
@@ -618,7 +612,6 @@ def costs(unit: UnitNumbers, terms: Terms, work: Work, moved: float, factor: flo
         ttft_1=mixed(0.0, 1.0) - t_w,
         cache_read=factor * kv_read(terms, context),
         own=own,
-        front=0.0,
         load=load,
         mixed=mixed,
         apiece=apiece,

@@ -7,6 +7,7 @@ of what is constructed, so these types cost the page nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import nan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from inference_math.evidence.records import Record
@@ -14,7 +15,7 @@ from inference_math.evidence.records import Record
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
     from inference_math.evidence.checks import Numbers
-    from inference_math.workload.requests import Work
+    from inference_math.workload.requests import Workload
 
 # The smaller or the larger of two numbers, or, as np.minimum does, of two arrays.
 Pick: TypeAlias = Callable[[Any, Any], Any]
@@ -315,7 +316,7 @@ class Asked(Record):
     unit: UnitNumbers
     pools: list[Pools]  # those of disaggregated serving, where their layouts are not that of `unit`; else none
     moves: CoefficientValues  # of `unit`: its coefficients over those that are drawn, where they differ
-    work: Work
+    work: Workload
     ttft: float
     tpot: float
     front: float  # seconds of each TTFT that no step takes
@@ -342,20 +343,20 @@ class Target(Record):
     n_in: float
     steps: float  # of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws
     step: float  # seconds that a decode's step may take: the limit on TPOT for each token that shares it
-    sharing: float  # tokens that share a step's time
     ttft: float
     quantile: float
     places: int  # requests that the unit's KV cache holds
     room: float  # decodes of a step at most
     together: float  # prompts that a unit computes at once at most
-    fresh: float  # share of a prompt's tokens that is computed
-    groups: float  # of attention, each with chunks of its own
     units: int  # of both pools together, at most
-    prefill_gpus: float  # of a unit that only prefills, over those of a unit that decodes
-    share: float  # GPUs of a unit that rates are told of, over those of a unit of this architecture
-    handover: float  # seconds that a TTFT of pools has beside its front and its steps
     sent: float  # seconds for which a prompt's KV cache keeps the link of a unit busy
-    mixes: bool  # whether chunks are computed beside decodes
+    sharing: float = 1.0  # tokens that share a step's time
+    fresh: float = 1.0  # share of a prompt's tokens that is computed
+    groups: float = 1.0  # of attention, each with chunks of its own
+    prefill_gpus: float = 1.0  # of a unit that only prefills, over those of a unit that decodes
+    share: float = 1.0  # GPUs of a unit that rates are told of, over those of a unit of this architecture
+    handover: float = 0.0  # seconds that a TTFT of pools has beside its front and its steps
+    mixes: bool = True  # whether chunks are computed beside decodes
 
 
 class StepCosts(Record):
@@ -365,26 +366,26 @@ class StepCosts(Record):
     ttft_1: float
     cache_read: float
     own: float
-    front: float
-    load: float
     mixed: Step
     apiece: Step  # the same where each group of attention has so many prompts, or such a chunk
     prefill: Step  # of a unit that only prefills, whose layout may be its own
+    load: float = 0.0
+    front: float = 0.0
 
 
 class Row(Record):
     """What an architecture does with its settings; see `load.loaded`. Rate 0, NaN where it cannot."""
 
-    rate: float
-    batch: float  # the most at once
-    decodes: float  # in flight at that rate
-    chunk: float
-    prefill_units: float
-    decode_units: float
-    ttft: float
-    step: float
-    tpot: float
-    computed: float
+    rate: float = 0.0
+    batch: float = 0.0  # the most at once
+    decodes: float = 0.0  # in flight at that rate
+    chunk: float = nan
+    prefill_units: float = nan
+    decode_units: float = nan
+    ttft: float = nan
+    step: float = nan
+    tpot: float = nan
+    computed: float = nan
 
 
 # Coefficients by name, with the anchor's seconds.

@@ -14,12 +14,12 @@ from math import hypot
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace as replaced
 from numpy.typing import ArrayLike
 
 from inference_math import catalogue
 from inference_math.catalogue import Gpu, Model, as_precision
-from inference_math.catalogue.engines import engine as engine_record
-from inference_math.catalogue.engines import engines, usual_limits
+from inference_math.catalogue.engines import engine as engine_record, engines, usual_limits
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.precisions import as_kv_precision
 from inference_math.evidence.checks import (
@@ -36,6 +36,7 @@ from inference_math.evidence.checks import (
 from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
 from inference_math.theory.arrays import decode_share, step_time
+from inference_math.unit import nearest, steps
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
@@ -55,37 +56,9 @@ from inference_math.unit.front import Front, front_of
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mean import as_scalar, fullest_of, mean_seen
 from inference_math.unit.mixing import why_kv
-from inference_math.unit.nearest import (
-    alike,
-    as_dated,
-    engine_generation,
-    known_errors,
-    planning_option,
-    plans_ahead,
-    select_calibration,
-    with_host,
-)
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
-from inference_math.unit.steps import (
-    PARTS,
-    answer_steps,
-    context_of,
-    costs,
-    floor_computed,
-    floor_read,
-    floor_spans,
-    floor_terms,
-    kv_held,
-    kv_loaded,
-    kv_tokens,
-    longest_request,
-    parts,
-    spans_of,
-    stored_tokens,
-    unit_terms,
-)
 from inference_math.unit.types import CoefficientValues, DrawnCoefficients, ErrorRow, Layout, Stand, Terms, UnitNumbers
 from inference_math.workload import Workload
 
@@ -199,7 +172,7 @@ class Unit:
                 raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
         told = None if memory is None else as_number("memory", memory, _MEMORY)
-        layout = {
+        layout: dict[str, Any] = {
             name: as_whole(name, value, 1, _MOST_GPUS)
             for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
         }
@@ -215,17 +188,17 @@ class Unit:
         cache = untold_kv(deployed) if kv is None else as_kv_precision("kv", kv)
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
-        planning_option(under, async_scheduling)
+        nearest.planning_option(under, async_scheduling)
         found = calibration
         if found is None:
-            found = select_calibration(
+            found = nearest.select_calibration(
                 of, on, precision, under, version, kv=cache, together=layout["tp"] * layout["dp"]
             )
-            found = with_host(found, of.n_layers, plans_ahead(under, version, async_scheduling))
+            found = nearest.with_host(found, of.n_layers, nearest.plans_ahead(under, version, async_scheduling))
         if expert_imbalance is not None:
-            deployed.imbalance = as_number("expert_imbalance", expert_imbalance, AT_LEAST_ZERO)
-            _refuse_unfit(deployed)
-            found = found.counted(deployed.imbalance)
+            counted = as_number("expert_imbalance", expert_imbalance, AT_LEAST_ZERO)
+            _refuse_unfit(replaced(deployed, imbalance=counted))
+            found = found.counted(counted)
         unit = cls(
             model=of,
             gpu=on,
@@ -233,10 +206,7 @@ class Unit:
             kv=cache,
             engine=under,
             calibration=found,
-            tp=layout["tp"],
-            ep=layout["ep"],
-            dp=layout["dp"],
-            pp=layout["pp"],
+            **layout,
             memory=told,
             version=version,
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS),
@@ -268,7 +238,7 @@ class Unit:
         ahead = f", {self.drafts} drafts, {self.tokens_a_step:.3g} tokens a step" if self.drafts else ""
         parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
-        told = planning_option(self.engine, self.async_scheduling)
+        told = nearest.planning_option(self.engine, self.async_scheduling)
         on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{told and ' '}{told}{ahead}"
         why = why_kv(self.kv, self.usual_kv, self.model.stored_kv, self.engine)
         return f"{self.model.name} ({self.weights}, KV {self.kv}{why and ', '}{why}) on {on}"
@@ -308,11 +278,11 @@ class Unit:
 
     def kv_tokens(self, length: float) -> float:
         """Return the tokens whose KV caches fit beside the weights, in requests of `length` tokens."""
-        return kv_tokens(self.numbers, as_number("length", length, AT_LEAST_ONE))
+        return steps.kv_tokens(self.numbers, as_number("length", length, AT_LEAST_ONE))
 
     def kv_bytes(self, tokens: float) -> float:
         """Return the bytes that a request of so many tokens takes on all GPUs that hold a copy of it."""
-        return kv_held(self.numbers, as_number("tokens", tokens, AT_LEAST_ZERO))
+        return steps.kv_held(self.numbers, as_number("tokens", tokens, AT_LEAST_ZERO))
 
     def resized(self, **changes: object) -> Unit:
         """Return the same with other GPUs or precisions, named as in `of`.
@@ -344,7 +314,7 @@ class Unit:
         Weights and matrices share it in quadrature, all others add: `step_time` of the same arguments.
         """
         each = self._parts(decodes, context, prefill_tokens, cached, 1.0)
-        return {name: float(seconds) for name, seconds in zip(PARTS, each, strict=True)}
+        return {name: float(seconds) for name, seconds in zip(steps.PARTS, each, strict=True)}
 
     def prefill_time(self, n_in: ArrayLike, batch: ArrayLike = 1, cached: ArrayLike = 0) -> Numbers:
         """Return the time of `batch` prompts of `n_in` tokens computed at once, of each `cached` in HBM already."""
@@ -364,24 +334,24 @@ class Unit:
         return step_time(weights, matrices, sum(rest))
 
     def _parts(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> list[Any]:
-        spans = spans_of(self.terms, context, new, cached, np.minimum)
-        return parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
+        spans = steps.spans_of(self.terms, context, new, cached, np.minimum)
+        return steps.parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
 
     @cached_property
     def deployment(self) -> Deployment:
         """The unit as plain records."""
         layout = Layout(tp=self.tp, ep=self.ep, dp=self.dp, pp=self.pp)
-        deployed = _deployed(self.model, self.gpu, self.engine, layout, self.weights, self.kv)
-        deployed.age = engine_generation(self.engine, self.version)
-        deployed.memory, deployed.drafts, deployed.accepted = self.memory or 0.0, self.drafts, self.accepted
-        return deployed
+        return replaced(
+            _deployed(self.model, self.gpu, self.engine, layout, self.weights, self.kv),
+            age=nearest.engine_generation(self.engine, self.version),
+            memory=self.memory or 0.0, drafts=self.drafts, accepted=self.accepted,
+        )  # fmt: skip
 
     @cached_property
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
         found = deployment_numbers(self.deployment, kernels())
-        found.synchronized_arrivals = self.synchronized_arrivals
-        return found
+        return replaced(found, synchronized_arrivals=self.synchronized_arrivals)
 
     @property
     def share(self) -> float:
@@ -407,7 +377,7 @@ class Unit:
     @cached_property
     def terms(self) -> Terms:
         """Seconds of one of each cost: what all steps are summed from."""
-        return unit_terms(self.numbers, self.found())
+        return steps.unit_terms(self.numbers, self.found())
 
     def found(self, work: Workload | None = None) -> CoefficientValues:
         """Return the coefficients as `steps` takes them, with the anchor of the lengths of `work`, else of all."""
@@ -422,8 +392,8 @@ class Unit:
         """Return the same with the one anchor whose lengths are nearest to those of `work`; itself without anchors."""
         if len(self.calibration.anchors) < 2:
             return self
-        nearest = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
-        return replace(self, calibration=replace(self.calibration, anchors=(nearest,)))
+        anchor = Anchor(work.n_in, work.n_out, self.calibration.anchor(work.n_in, work.n_out))
+        return replace(self, calibration=replace(self.calibration, anchors=(anchor,)))
 
     def token_time(self, n_in: ArrayLike) -> Numbers:
         """Return T: the prefill of a prompt of `n_in` tokens, per token [C02]."""
@@ -446,10 +416,12 @@ class Unit:
             raise ValueError(
                 f"drafts must be 0 for the talks' numbers, in which a step gives a token, not {self.drafts}: see plan"
             )
-        load = kv_loaded(self.numbers, stored_tokens(work.n_in, work.alpha), bandwidth)
-        each = costs(self.numbers, unit_terms(self.numbers, self.found(work)), work.plain, load, 1.0, 1.0)
+        load = steps.kv_loaded(self.numbers, steps.stored_tokens(work.n_in, work.alpha), bandwidth)
+        each = steps.costs(self.numbers, steps.unit_terms(self.numbers, self.found(work)), work, load, 1.0, 1.0)
         sent = sent_seconds(self.numbers, self.gpu, work.n_in)
-        return WorkloadCosts.of(each, work, self.kv_tokens(work.n_in + work.n_out), self.places(work), self.dp, sent)
+        room, places = self.kv_tokens(work.n_in + work.n_out), self.places(work)
+        talks = work.n_in, work.n_out, each.t_w, each.ttft_1, each.cache_read, each.own
+        return WorkloadCosts(*talks, room, places, each.mixed, load=each.load, groups=self.dp, sent=sent)
 
     @property
     def tokens_a_step(self) -> float:
@@ -461,7 +433,7 @@ class Unit:
 
         vLLM and SGLang let a cache grow block by block, TensorRT-LLM reserves a request's whole length.
         """
-        return max_kv_seqs(self.numbers, work.plain, engine_record(self.engine))
+        return max_kv_seqs(self.numbers, work, engine_record(self.engine))
 
     def ttft(self, work: Workload, concurrency: ArrayLike) -> Numbers:
         """Return the mean time to first token with so many users at once, aggregated [C13]; without its `front`."""
@@ -483,7 +455,7 @@ class Unit:
     @property
     def lacking(self) -> float:
         """What the intervals of a calibration that ships lacked on scored points of this unit; 0 for one's own."""
-        return lacking(self.stand, known_errors()) if self.calibration.mode in SHIPPED else 0.0
+        return lacking(self.stand, nearest.known_errors()) if self.calibration.mode in SHIPPED else 0.0
 
     def predict(
         self,
@@ -532,7 +504,7 @@ class Unit:
         It holds `places` requests; None: those of `Unit.places`.
         """
         found = self.calibration.outside(**self._inputs(work, concurrency))
-        found += tuple(map(say, too_long(self.model.name, self.model.context, longest_request(work.plain))))
+        found += tuple(map(say, too_long(self.model.name, self.model.context, steps.longest_request(work))))
         fits = self.places(work) if places is None else places
         return found + tuple(map(say, crowding(float(np.max(concurrency)), fits)))
 
@@ -556,10 +528,11 @@ class Unit:
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, ArrayLike]:
         """Return what a calibration's scope names; an engine that is told to plan unlike its points were served."""
-        same = self.calibration.mode != "served" or self.async_scheduling == plans_ahead(self.engine, self.version)
-        unlike = "" if same else planning_option(self.engine, self.async_scheduling)
+        as_usual = self.async_scheduling == nearest.plans_ahead(self.engine, self.version)
+        same = self.calibration.mode != "served" or as_usual
+        unlike = "" if same else nearest.planning_option(self.engine, self.async_scheduling)
         return {
-            "engine": f"{as_dated(self.engine, self.version)}{unlike and ' '}{unlike}",
+            "engine": f"{nearest.as_dated(self.engine, self.version)}{unlike and ' '}{unlike}",
             "model": self.model.name,
             "kind": self.kind,
             "gpu": self.gpu.name,
@@ -576,21 +549,21 @@ class Unit:
     def _seen(self, work: Workload, concurrency: ArrayLike, own: int) -> Numbers:
         """Return the exact mean of the steps that a request sees which prefills itself (`own` = 1) or decodes (0)."""
         users, unit = as_numbers("concurrency", concurrency, AT_LEAST_ONE), self.near(work)
-        context, cached = context_of(work.plain), stored_tokens(work.n_in, work.alpha)
-        new, floor = work.n_in - cached, floor_terms(self.numbers)
-        spans = floor_spans(floor, context, work.n_in, new, cached, np.minimum)
+        context, cached = steps.context_of(work), steps.stored_tokens(work.n_in, work.alpha)
+        new, floor = work.n_in - cached, steps.floor_terms(self.numbers)
+        spans = steps.floor_spans(floor, context, work.n_in, new, cached, np.minimum)
 
         def least(decodes: Numbers, prompts: Numbers) -> Any:
             sampling, given = np.minimum(decodes + np.floor(prompts), 1.0), decodes * self.tokens_a_step
-            read = floor_read(floor, spans, 1.0, sampling, decodes, prompts, 0.0)
-            return np.maximum(read, floor_computed(floor, spans, given + prompts * new, given, decodes, prompts, 0.0))
+            read = steps.floor_read(floor, spans, 1.0, sampling, decodes, prompts, 0.0)
+            tokens = given + prompts * new
+            return np.maximum(read, steps.floor_computed(floor, spans, tokens, given, decodes, prompts, 0.0))
 
         def step(decodes: Numbers, prompts: Numbers) -> Numbers:
             return unit._possible(unit._step(decodes, context, new, cached, prompts), least, decodes, prompts)
 
         # Of accepted drafts a request needs fewer steps, and others prefill beside more of them.
-        steps = answer_steps(self.numbers, work.n_out)
-        seconds = mean_seen(step, users, steps, own)
+        seconds = mean_seen(step, users, steps.answer_steps(self.numbers, work.n_out), own)
         return as_scalar(seconds if own else seconds / self.tokens_a_step)
 
 
@@ -598,7 +571,7 @@ def _deployed(model: Model, gpu: Gpu, engine: str, layout: Layout, weights: str,
     """Return a unit as plain records, of the engine's newest generation, without drafts."""
     return Deployment(
         model=served_model(model, layout.tp), gpu=serving_gpu(gpu), engine=engine_record(engine), layout=layout,
-        called=engine, kernels=alike(engine), age=alike(engine), weights=weights, kv=kv, memory=0.0,
+        called=engine, kernels=nearest.alike(engine), age=nearest.alike(engine), weights=weights, kv=kv, memory=0.0,
         tokens=usual_limits(engine, gpu).tokens, drafts=0, accepted=0.0, imbalance=-1.0,
     )  # fmt: skip
 

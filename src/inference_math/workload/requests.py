@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from inference_math.evidence.checks import (
@@ -26,18 +27,7 @@ from inference_math.evidence.checks import (
 from inference_math.evidence.records import Record
 from inference_math.workload.lengths import geometric_cv, trace_means
 
-__all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Work", "Workload"]
-
-
-class Work(Record):
-    """A workload's means; `cv` of the output lengths; `longest`, the tokens of its longest request, 0: not known."""
-
-    n_in: float
-    n_out: float
-    alpha: float
-    cv: float
-    longest: float
-    pairing: float  # the mean of prompt times answer, over the product of their means
+__all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Workload"]
 
 
 class Requests(NamedTuple):
@@ -64,8 +54,7 @@ _PAIRING = Interval(0, 1e6, open_low=True)
 _TOKENS = Interval(1, 1e9)  # of a request: a thousand times the longest there are
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(Record):
     """Requests of `n_in` prompt tokens and `n_out` output tokens on average.
 
     Parameters
@@ -75,12 +64,15 @@ class Workload:
     alpha
         Share of the prompt whose KV cache is stored; at least the last token is computed.
     lengths
-        Output lengths: "fixed", all `n_out`; "geometric", of mean `n_out`, as if each token could be the last.
+        Output lengths: "fixed", all `n_out`; "geometric", of mean `n_out`, as if each token could be the last; "",
+        where only their `cv` is known.
     longest
         Tokens of the longest request, prompt and output, where that is known: what engines must take.
     pairing
         Mean of prompt times answer, over the product of their means: 1 where they do not hang together, more where long
         prompts have long answers. Steps of decodes meet prompts that are so many times the mean.
+    cv
+        Coefficient of variation of the output lengths; that of `lengths`, where these are named.
 
     Raises
     ------
@@ -94,12 +86,15 @@ class Workload:
     lengths: str = "fixed"
     longest: float = 0.0
     pairing: float = 1.0
+    cv: float = 0.0
 
     def __post_init__(self) -> None:
         as_number("n_in", self.n_in, _TOKENS)
         as_number("n_out", self.n_out, _TOKENS)
         as_number("alpha", self.alpha, SHARE)
-        as_one_of("lengths", self.lengths, LENGTHS)
+        if self.lengths != "":
+            cv = 0.0 if as_one_of("lengths", self.lengths, LENGTHS) == "fixed" else geometric_cv(self.n_out)
+            force_setattr(self, "cv", cv)
         as_number("longest", self.longest, Interval(0, 2e9))
         as_number("pairing", self.pairing, _PAIRING)
 
@@ -112,19 +107,10 @@ class Workload:
         requests = trace.rows()
         return cls(lengths="geometric", **trace_means(np.stack(requests, axis=1).tolist()))
 
-    @property
-    def cv(self) -> float:
-        """Coefficient of variation of the output lengths."""
-        return 0.0 if self.lengths == "fixed" else geometric_cv(self.n_out)
-
-    @property
-    def plain(self) -> Work:
-        """The means as plain numbers."""
-        return Work(**{name: float(getattr(self, name)) for name in Work.__struct_fields__})
-
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""
         n_in = np.full(as_whole("count", count, 0), as_whole("n_in", self.n_in))
+        as_one_of("lengths", self.lengths, LENGTHS)
         if self.lengths == "fixed":
             n_out = np.full(n_in.size, as_whole("n_out", self.n_out))
         else:

@@ -21,8 +21,7 @@ import numpy as np
 from inference_math import simulate
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
-from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab import machine
+from inference_math_bench.lab import costs as laws, machine
 from inference_math_bench.lab.drive import Loop, Observed, bare_steps, drawn, of_context, under_way
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Engine, Prompt, Stored
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Values, alone, calibration

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from inference_math.simulate import StepCost
-from inference_math_bench.lab import costs as laws
-from inference_math_bench.lab import machine
-from inference_math_bench.lab import pools as two_engines
+from inference_math_bench.lab import costs as laws, machine, pools as two_engines
 from inference_math_bench.lab.engines import Step
 from inference_math_bench.lab.experiments.bench import Bench, Experiment, calibration
 from inference_math_bench.lab.pools import Two

@@ -15,17 +15,16 @@ from typing import Any
 import numpy as np
 from msgspec import NODEFAULT, structs, to_builtins
 
-from inference_math import catalogue, evidence
+from inference_math import catalogue, evidence, theory
 from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines, usual_limits
 from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
-from inference_math.evidence.records import Record
+from inference_math.evidence.records import OpenRecord, Record
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.choice import LOOKED
-from inference_math.simulate.schedulers import admission_of
 from inference_math.unit import mixing, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals, scored_too
 from inference_math.unit.front import handover, moves
@@ -35,7 +34,6 @@ from inference_math.unit.shapes import kind_of, operators_of, shape_of
 from inference_math.unit.unit import serving_gpu
 from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
-from inference_math_planner import laws
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
 from inference_math_planner.answers.verdicts import crowds, scored, unseen
@@ -101,7 +99,7 @@ _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 var atan = Math.atan, cos = Math.cos, sin = Math.sin, tan = Math.tan, pi = Math.PI;
 var sqrt = Math.sqrt, log = Math.log, log10 = Math.log10, log1p = Math.log1p, inf = Infinity, nan = NaN;
-function copy(x) { return Object.assign({}, x); }
+function replace(x, changes) { return Object.assign({}, x, changes); }
 function keys_of(x) { return typeof x === "object" && !Array.isArray(x) ? Object.keys(x) : x; }
 function deque() { var queue = []; queue.popleft = queue.shift; queue.appendleft = queue.unshift; return queue; }
 function before(a, b) { return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]); }
@@ -214,7 +212,7 @@ def script() -> str:
     from pscript import py2js  # a tool of the book's build
 
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
-    printed = "\n".join(laws.CATALOGUE[name].javascript for name in sorted(_formulas()))
+    printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in _functions(module))
     exported = ", ".join([*numerals.__all__, "say", *names])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
@@ -259,7 +257,7 @@ def data() -> dict[str, Any]:
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
-        "habits": {name: admission_of(habits_of(name)) for name in engines()},
+        "habits": {name: habits_of(name) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "handover": handover().seconds,
         "idle": queues.IDLE,
@@ -395,13 +393,13 @@ def _functions(module: ModuleType) -> Iterator[str]:
 
 def _formulas() -> set[str]:
     """Return the formulas' names that the printed modules take a plain function of."""
-    return {name for module in _MODULES for name in vars(module) if name in laws.CATALOGUE}
+    return {name for module in _MODULES for name in vars(module) if name in theory.CATALOGUE}
 
 
 def _records() -> dict[str, dict[str, Any]]:
     """Return the defaults of each record, by the record's name."""
     found: dict[str, dict[str, Any]] = {}
-    todo = [Record]
+    todo: list[Any] = [Record, OpenRecord]
     while todo:
         record = todo.pop()
         todo += record.__subclasses__()
@@ -421,12 +419,16 @@ class _Strip(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        if not (isinstance(node.func, ast.Name) and node.func.id in self.records):
+        if not isinstance(node.func, ast.Name) or node.func.id not in {"replace", *self.records}:
             return node
         given = {str(keyword.arg): keyword.value for keyword in node.keywords}
-        left = {name: value for name, value in self.records[node.func.id].items() if name not in given}
-        values = given | {name: ast.parse(repr(value), mode="eval").body for name, value in left.items()}
-        return ast.copy_location(ast.Dict([ast.Constant(name) for name in values], [*values.values()]), node)
+        left = self.records.get(node.func.id, {})
+        values = {name: ast.parse(repr(left[name]), mode="eval").body for name in left if name not in given} | given
+        named = ast.copy_location(ast.Dict([ast.Constant(name) for name in values], [*values.values()]), node)
+        if node.func.id in self.records:
+            return named
+        node.args, node.keywords = [*node.args, named], []
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:

@@ -40,11 +40,12 @@ from inference_math.unit.types import (
     Levels,
     Operators,
     Part,
+    Pools,
     Scope,
     Shape,
 )
 from inference_math.workload.lengths import geometric_cv, trace_means
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 from inference_math_planner.answers.cautions import CENTRE, Decided
 from inference_math_planner.answers.notes import excess, standing_of
 from inference_math_planner.answers.ways import with_changes
@@ -156,16 +157,16 @@ def centred(of: Deployment, known: Known) -> Centred:
     return Centred(mode="served", found=fit.found, root=root, spread=fit.spread, scope=fit.scope)
 
 
-def sent(given: Fields, known: Known) -> Work:
+def sent(given: Fields, known: Known) -> Workload:
     """Return what is sent: recorded requests by their own means, or means."""
     alpha, n_out = float(given["stored"]) / 100, float(given["output"])
     if given["lengths"] not in known.mixes:
         cv = 0.0 if given["lengths"] == "fixed" else geometric_cv(n_out)
-        return Work(n_in=float(given["prompt"]), n_out=n_out, alpha=alpha, cv=cv, longest=0.0, pairing=1.0)
+        return Workload(n_in=float(given["prompt"]), n_out=n_out, alpha=alpha, lengths=given["lengths"], cv=cv)
     means = trace_means(recorded(given, known))
-    return Work(
-        n_in=means["n_in"], n_out=means["n_out"], alpha=means["alpha"], cv=geometric_cv(means["n_out"]),
-        longest=means["longest"], pairing=means["pairing"],
+    return Workload(
+        n_in=means["n_in"], n_out=means["n_out"], alpha=means["alpha"], lengths="geometric",
+        longest=means["longest"], pairing=means["pairing"], cv=geometric_cv(means["n_out"]),
     )  # fmt: skip
 
 
@@ -200,15 +201,17 @@ def candidate(given: Fields, known: Known) -> Candidate:
     """Return what is asked of one layout; see `refused` for what cannot be."""
     of = deployed(given, known)
     own, unit = centred(of, known), deployment_numbers(of, known.kernels)
-    asked = asked_of(of, unit, sent(given, known), serving(given, of, unit.gpus, known), known.comparisons)
     apart = pooled_of(given)
+    pools: list[Pools] = []
     if len(apart) > 0:
         first, then = [deployed(one, known) for one in apart]
         decode, have = deployment_numbers(then, known.kernels), float(given["have"]) if given["goal"] == "have" else 0.0
-        asked.pools = [laid_apart(
+        pools = [laid_apart(
             deployment_numbers(first, known.kernels), decode, units_within(int(given["units"]), have, decode.gpus),
             own.found, [centred(first, known).found, centred(then, known).found],
         )]  # fmt: skip
+    under = serving(given, of, unit.gpus, known)
+    asked = asked_of(of, unit, pools, sent(given, known), under, known.comparisons)
     return Candidate(given=given, of=of, centred=own, asked=asked)
 
 
@@ -325,7 +328,7 @@ def fewer_groups(given: Fields, known: Known) -> list[Fields]:
     return []
 
 
-def uncalibrated(one: Candidate, work: Work, users: float, places: float, known: Known) -> list[Part]:
+def uncalibrated(one: Candidate, work: Workload, users: float, places: float, known: Known) -> list[Part]:
     """Say what of a candidate was never calibrated, of so many users, for whom the KV cache has `places`."""
     said = outside(one.centred.scope, ranges_of(one.of, work.n_in, work.n_out, users))
     named = one.given["model"]
@@ -345,16 +348,14 @@ def left_of(one: Candidate, users: float, known: Known) -> float:
 def decided_of(one: Candidate, draws: list[DrawnCoefficients], solved: Solution, known: Known) -> Decided:
     """Return what was decided for a candidate under draws as its notes take it."""
     link = known.links[one.given["link"]]
-    found = Decided(
+    wide = [with_changes(one.given, {"kv": "bf16", "sessions": "0"})] if one.of.kv == "fp8" else []
+    plain = [candidate(given, known) for given in wide]
+    return Decided(
         of=one.of, asked=one.asked, found=one.centred.found, mode=one.centred.mode, solved=solved,
-        numbers=numbers_of(one.asked, solved), undrafted=[], plain=[], link=link["title"], measured=link["measured"],
+        numbers=numbers_of(one.asked, solved), link=link["title"], measured=link["measured"],
+        undrafted=[undrafted(one.asked, draws)] if one.asked.unit.drafts > 0 else [],
+        plain=[under(each.asked, each.centred.found, CENTRE) for each in plain],
     )  # fmt: skip
-    if one.asked.unit.drafts > 0:
-        found.undrafted = [undrafted(one.asked, draws)]
-    if one.of.kv == "fp8":
-        wide = candidate(with_changes(one.given, {"kv": "bf16", "sessions": "0"}), known)
-        found.plain = [under(wide.asked, wide.centred.found, CENTRE)]
-    return found
 
 
 def standing_by(one: Candidate, known: Known) -> str:

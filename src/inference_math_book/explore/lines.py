@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from inference_math_book.explore.form import Candidate, Fields, pooled_of
 
-IMPORTED = [
-    "import inference_math_planner as planner",
-    "from inference_math import SLA, Unit, Workload",
-    "from inference_math.catalogue.links import link",
-    "from inference_math.catalogue.tiers import Tier, tier",
-]
-
 
 def as_python(one: Candidate, usual_link: str) -> str:
     """Return lines of Python that make the same plan, and the same fleet if there is one."""
     given = one.given
     mixed = given["lengths"] not in ["fixed", "geometric"]
-    lines = IMPORTED.copy()
+    lines = ["import inference_math_planner as planner", "from inference_math import SLA, Unit, Workload"]
     if mixed:
         lines.append("from inference_math_planner.fleets.mixes import mix")
+    lines.append("from inference_math.catalogue.links import link")
+    lines.append("from inference_math.catalogue.tiers import Tier, tier")
     stored = float(given["stored"]) / 100
     alpha = [f"alpha={stored}"] if stored > 0 else []
     lines.extend(["", "unit = Unit.of(" + unit_args(given) + ")"])

@@ -42,7 +42,7 @@ def in_hundred(share: float) -> str:
 
 def options_said(asked: Asked, name: str, row: Row, kv: str) -> str:
     """Return the settings of an architecture in words; `kv` as of `commands.with_cache`."""
-    told = with_cache(asked.engine, settings(of_architecture(asked, name), name, row), kv)
+    told = with_cache(asked.engine.cli, settings(of_architecture(asked, name), name, row), kv)
     return ", ".join([f"{option} {told[option]}" if told[option] != "" else option for option in told])
 
 

@@ -65,8 +65,8 @@ def _cell(text: str, *, first: bool) -> list[str]:
 
 def _equations(claim: Claim, letter: str) -> str:
     """Return the equations that a source prints, then those of the claim that it does not."""
+    from inference_math.theory import CATALOGUE
     from inference_math_book.claims import SEEDS
-    from inference_math_planner.laws import CATALOGUE
 
     printed = [name for name in claim.formulas if SEEDS[letter] in CATALOGUE[name].source.split("; ")]
     others = [name for name in claim.formulas if name not in printed]

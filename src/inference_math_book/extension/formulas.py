@@ -35,8 +35,7 @@ class FormulaDirective(MathDirective):
     option_spec: ClassVar[dict[str, Any]] = {}
 
     def run(self) -> list[nodes.Node]:
-        from inference_math.theory import BOOK
-        from inference_math_planner.laws import CATALOGUE
+        from inference_math.theory import BOOK, CATALOGUE
 
         self.arguments: list[str]
         name = self.arguments[0].strip()
@@ -86,7 +85,7 @@ class FormulaTable(Generated):
     PAGE = "book/reference/formulas.html"
 
     def text(self) -> list[str]:
-        from inference_math_planner.laws import CATALOGUE
+        from inference_math.theory import CATALOGUE
 
         lines = []
         for claim in sorted({f.claim for f in CATALOGUE.values()}):

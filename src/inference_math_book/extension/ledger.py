@@ -69,7 +69,7 @@ class ClaimsLedger(Generated):
 
     def entry(self, claim: Claim) -> list[str]:
         """Return the lines of one claim."""
-        from inference_math_planner.laws import CATALOGUE
+        from inference_math.theory import CATALOGUE
 
         says = f"{self.verdict(claim.verdict)} {claim.condition}".rstrip()
         lines = [f"{says}.", ""] if claim.condition else [says, ""]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -25,7 +24,7 @@ from inference_math_planner.fleets import stored
 from inference_math_planner.fleets.loops import loop
 from inference_math_planner.fleets.turns import Turns
 
-__all__ = ["crowded", "crowded_live", "gains", "said_and_measured", "token_times"]
+__all__ = ["crowd", "crowded", "crowded_live", "gains", "said_and_measured", "token_times"]
 
 _CLOSE = 0.25  # of the size of a gain
 _DATUM = re.compile(r"datum\.(\w+)")
@@ -157,48 +156,33 @@ def said_and_measured(ax: Axes) -> pd.DataFrame:
     return frame
 
 
-def crowded(
-    axes: Sequence[Axes],
-    unit: Unit,
-    turns: Turns,
-    users: Sequence[int],
-    played: Sequence[int],
-    host: float,
-    executor: Executor | None = None,
-) -> pd.DataFrame:
-    """Draw what more and more users of a unit find and see, with HBM alone and with `host` tokens below it.
+def crowd(unit: Unit, turns: Turns, users: int, host: float = 0.0, seed: int | None = None) -> dict[str, float]:
+    """Return what so many users of a unit find and see, with HBM alone or with `host` tokens below it.
 
-    Lines are the law, marks a simulated engine, a sweep on any `executor`. Loads go at the datasheet rate.
+    It is the law, or with a `seed` a simulated engine. Loads go at the datasheet rate.
     """
     means = turns.sessions(1.0)
     cost = simulate.Steps(unit.near(Workload(means.prompt, turns.answer)))
     hbm, each_token = unit.kv_tokens(means.prompt), kv_sent(unit.numbers, means.prompt) / means.prompt
-    seconds = each_token / (unit.gpus * tier("dram").read_bw)
-    rows, settings, tiers = [], [], {"HBM": [hbm], "HBM and host": [hbm, host]}
-    for name, tokens in tiers.items():
-        loads = [seconds] * (len(tokens) - 1)
-        for each in users:
-            seen = loop(turns, each, cost, tokens=tokens, loads=loads)
-            told = {"found": seen.together, "rate": seen.rate, "ttft": seen.ttft, "gap": seen.tpot}
-            rows.append({"tier": name, "users": each, "from": "law"} | told)
-        engine = simulate.Chunked(8192, kv_capacity=tokens[0])
-        below = [stored.StoreTier(size, seconds) for size in tokens[1:]]
-        settings += [
-            {"source": turns, "cost": cost, "scheduler": engine, "tiers": below, "users": many}
-            | {"requests": 15 * many, "warmup": 20 * many}
-            for many in played
-        ]
-    run = simulate.sweep(stored.with_stores, settings, executor=executor, progress=False)
-    found = run.filter(like="found_").sum(axis=1)
-    marks = pd.DataFrame({"tier": np.repeat(list(tiers), len(played)), "users": run["users"], "from": "simulated"})
-    marks = marks.assign(found=found, rate=run["request_rate"], ttft=run["ttft_mean"], gap=run["tpot_mean"])
-    frame = pd.concat([pd.DataFrame(rows), marks], ignore_index=True)
+    seconds, below = each_token / (unit.gpus * tier("dram").read_bw), [host] * bool(host)
+    if seed is None:
+        seen = loop(turns, users, cost, tokens=[hbm, *below], loads=[seconds] * len(below))
+        return {"found": seen.together, "rate": seen.rate, "ttft": seen.ttft, "gap": seen.tpot}
+    engine, tiers = simulate.Chunked(8192, kv_capacity=hbm), [stored.StoreTier(size, seconds) for size in below]
+    asked = {"users": users, "requests": 15 * users, "warmup": 20 * users, "seed": seed}
+    run = stored.with_stores(turns, cost, scheduler=engine, tiers=tiers, **asked).summary()
+    found = sum(share for name, share in run.items() if name.startswith("found_"))
+    return {"found": found, "rate": run["request_rate"], "ttft": run["ttft_mean"], "gap": run["tpot_mean"]}
+
+
+def crowded(axes: Sequence[Axes], frame: pd.DataFrame) -> None:
+    """Draw what `crowd` gives by tier, users and source, law or simulated: lines and marks."""
     panels = {"found": (100.0, "found (%)"), "rate": (1.0, "turns/s")}
     panels |= {"ttft": (1.0, "TTFT (s)"), "gap": (1e3, "TPOT (ms)")}
     for ax, (column, (scale, label)) in zip(axes, panels.items(), strict=True):
         for k, (name, mark) in enumerate((("HBM", "o"), ("HBM and host", "s"))):
             for source, style in (("law", "-"), ("simulated", mark)):
-                some = frame[(frame["tier"] == name) & (frame["from"] == source)]
+                some = frame[(frame["tier"] == name) & (frame["source"] == source)]
                 ax.plot(
                     some["users"],
                     scale * some[column],
@@ -210,7 +194,6 @@ def crowded(
         ax.set(xlabel="users of a unit", ylabel=label)
     axes[2].set_yscale("log")
     axes[0].legend(fontsize=7)
-    return frame
 
 
 def crowded_live(costs: Mapping[str, float]) -> Any:

@@ -5,7 +5,7 @@ Every function draws laws as lines and plays of the simulator as dots, and retur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,16 +13,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from inference_math import simulate
+from inference_math import simulate, theory
 from inference_math.simulate import Chunked, Disaggregated, Habits, Run, Scheduler, StepCost
 from inference_math.workload import Workload
 from inference_math_book.colours import COLOURS, colours_of
-from inference_math_planner import laws
 from inference_math_planner.laws.rounds import ClosedRounds, OpenRounds
 
-__all__ = ["by_cadence", "closed", "family", "gaps", "grid", "groups", "opened"]
+__all__ = ["FAMILY", "by_cadence", "closed", "family", "gaps", "grid", "groups", "opened", "scheduled"]
 
 _PLENTY = 10**7  # tokens of a step: room for all prompts
+# What is set of each: steps from prompts to prompts, tokens of a step, units for prefill.
+FAMILY = {"every N-th step": (1, 2, 4, 8, 16, 32), "chunks": (384, 512, 768, 1024, 1536, 2200), "pools": (5, 6, 7)}
 
 
 def _cost(parts: Mapping[str, float], ranks: int) -> StepCost:
@@ -77,55 +78,35 @@ def gaps(ax: Axes, parts: Mapping[str, float], B: int, n_out: int, ranks: int, c
 
 
 def by_cadence(
-    axes: Sequence[Axes],
-    parts: Mapping[str, float],
-    rate: float,
-    n_out: int,
-    ranks: Sequence[int],
-    cadences: Sequence[int],
+    axes: Sequence[Axes], parts: Mapping[str, float], rate: float, n_out: int, played: pd.DataFrame
 ) -> pd.DataFrame:
-    """Draw the mean gap, and the mean TTFT, against the cadence, at `rate` requests a second of each rank."""
-    rows = []
-    for many, colour in zip(ranks, COLOURS, strict=False):
-        for every in cadences:
-            law = OpenRounds(rate * many, n_out, **parts, every=every, ranks=many)
-            run = opened(parts, rate * many, n_out, every, many)
-            rows.append(
-                {
-                    "ranks": many,
-                    "every": every,
-                    "gap": law.mean_gap,
-                    "ttft": law.ttft_ahead,
-                    "gap simulated": run.gaps.mean,
-                    "ttft simulated": float(run.requests.ttft.mean()),
-                }
-            )
-        table = pd.DataFrame(rows).query("ranks == @many")
+    """Draw the mean gap, and the mean TTFT, against the cadence, at `rate` requests a second of each rank.
+
+    `played` has what plays as `opened` gave, "gap simulated" and "ttft simulated", by ranks and every.
+    """
+    tables = []
+    for (ranks, some), colour in zip(played.groupby("ranks"), COLOURS, strict=False):
+        many = int(ranks)
+        said = [OpenRounds(rate * many, n_out, **parts, every=every, ranks=many) for every in some["every"]]
+        table = some.assign(gap=[law.mean_gap for law in said], ttft=[law.ttft_ahead for law in said])
+        tables.append(table[["ranks", "every", "gap", "ttft", "gap simulated", "ttft simulated"]])
         for ax, name in zip(axes, ("gap", "ttft"), strict=True):
             ax.plot(table["every"], 1e3 * table[name], color=colour, label=f"{many} rank{'s' * (many > 1)}")
             ax.plot(table["every"], 1e3 * table[f"{name} simulated"], "o", color=colour, markersize=4)
     for ax, title in zip(axes, ("mean time between tokens (ms)", "mean time to first token (ms)"), strict=True):
         ax.set(xlabel="steps from prompts to prompts, N", ylabel=title, xscale="log")
-        ax.set_xticks(list(cadences))
+        ax.set_xticks(played["every"].unique())
     axes[0].legend()
-    return pd.DataFrame(rows)
+    return pd.concat(tables, ignore_index=True)
 
 
-def family(
-    axes: Any,
-    parts: Mapping[str, float],
-    lengths: tuple[int, int],
-    loads: Mapping[int, float],
-    limits: tuple[float, float],
-) -> pd.DataFrame:
+def family(axes: Any, played: pd.DataFrame, limits: tuple[float, float]) -> None:
     """Draw what cadences, chunks and pools do to first tokens and gaps at the same load: a column for some ranks.
 
-    `axes` has a row for mean gaps and one for their P99; `loads` the load by ranks, of what they serve at most;
-    `limits` are those on TTFT and on the gap, in seconds.
+    `axes` has a row for mean gaps and one for their P99. `played` has what `scheduled` gives, by ranks, schedule and
+    what is set; `limits` are those on TTFT and on the gap, in seconds.
     """
-    tables = []
-    for column, (many, load) in zip(axes.T, loads.items(), strict=True):
-        table = pd.DataFrame(_family(parts, *lengths, many, load))
+    for column, (many, table) in zip(axes.T, played.groupby("ranks"), strict=True):
         schedules = table.groupby("schedule", sort=False)
         hues = colours_of(table["schedule"].unique())
         for ax, name in zip(column, ("mean gap", "P99 of gaps"), strict=True):
@@ -138,44 +119,31 @@ def family(
             ax.axhline(1e3 * limits[1], color="grey", linestyle=":")
             ax.set(xscale="log", yscale="log", xlabel="mean time to first token (ms)", ylabel=f"{name} (ms)")
         column[0].set_title("one engine" if many == 1 else f"{many} ranks that step together")
-        tables.append(table)
     axes[0, 0].legend()
-    return pd.concat(tables, ignore_index=True)
 
 
-def _family(
-    parts: Mapping[str, float], n_in: int, n_out: int, ranks: int, load: float
-) -> Iterator[dict[str, float | str]]:
-    """Yield plays of one schedule after the other; their requests per second and rank are the same."""
+def scheduled(
+    parts: Mapping[str, float], n_in: int, n_out: int, ranks: int, load: float, schedule: str, setting: int
+) -> dict[str, float]:
+    """Return what a play of one of the `FAMILY` gives at a load: requests per second and rank are the same for all."""
     each = load / (parts["ttft_1"] + (n_out - 1) * parts["delta_h"])
-    cost = StepCost(parts["t_w"], T=parts["ttft_1"] / n_in / ranks, delta_h=parts["delta_h"] / ranks)
-    ahead, units = Habits(ahead=True), 8
-    tried: list[tuple[str, int, Scheduler, int]] = [
-        *(("every N-th step", n, _engine(n, ranks, True, True), 1) for n in (1, 2, 4, 8, 16, 32)),
-        *(
-            ("chunks", b, Chunked(ranks * b, habits=ahead, ranks=ranks, by_chance=True), 1)
-            for b in (384, 512, 768, 1024, 1536, n_in)
-        ),
-        *(("pools", p, Disaggregated(p, units - p, groups=ranks), units) for p in (5, 6, 7)),
-    ]
-    for kind, setting, scheduler, many in tried:
-        run = simulate.open_loop(
-            Workload(n_in, n_out, lengths="geometric"),
-            cost,
-            rate=each * ranks * many,
-            requests=2500 * min(many, 2),
-            warmup=250,
-            scheduler=scheduler,
-            seed=1,
-        )
-        yield {
-            "ranks": ranks,
-            "schedule": kind,
-            "set": setting,
-            "ttft": float(run.requests.ttft.mean()),
-            "mean gap": run.gaps.mean,
-            "P99 of gaps": run.gaps.quantile(0.99),
-        }
+    ahead, units = Habits(ahead=True), 8 if schedule == "pools" else 1
+    schedulers: dict[str, Scheduler] = {
+        "every N-th step": _engine(setting, ranks, True, True),
+        "chunks": Chunked(ranks * setting, habits=ahead, ranks=ranks, by_chance=True),
+        "pools": Disaggregated(setting, max(1, units - setting), groups=ranks),
+    }
+    run = simulate.open_loop(
+        Workload(n_in, n_out, lengths="geometric"),
+        StepCost(parts["t_w"], T=parts["ttft_1"] / n_in / ranks, delta_h=parts["delta_h"] / ranks),
+        rate=each * ranks * units,
+        requests=2500 * min(units, 2),
+        warmup=250,
+        scheduler=schedulers[schedule],
+        seed=1,
+    )
+    gaps, ttft = run.gaps, float(run.requests.ttft.mean())
+    return {"ttft": ttft, "mean gap": gaps.mean, "P99 of gaps": gaps.quantile(0.99)}
 
 
 def grid(
@@ -209,10 +177,10 @@ def groups(ax: Axes, B: int, t_w: float, ttft_1: float, clean: float, cadences: 
     tables = []
     for every, colour in zip(cadences, COLOURS, strict=False):
         asked = {"B": B, "every": every, "t_w": t_w, "ttft_1": ttft_1, "clean": clean}
-        mean = laws.ttft_burst_cadence(together=sizes, **asked)
-        best = laws.burst_groups(**asked)
+        mean = theory.ttft_burst_cadence(together=sizes, **asked)
+        best = theory.burst_groups(**asked)
         ax.plot(sizes, mean, color=colour, label=f"N = {every}")
-        ax.plot([best], [laws.ttft_burst_cadence(together=best, **asked)], "o", color=colour)
+        ax.plot([best], [theory.ttft_burst_cadence(together=best, **asked)], "o", color=colour)
         tables.append(pd.DataFrame({"every": every, "together": sizes, "ttft": mean}))
     ax.set(xlabel="prompts that a step lets in", ylabel="mean time to first token (s)", ylim=(0, None))
     ax.legend()

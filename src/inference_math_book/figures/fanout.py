@@ -130,30 +130,22 @@ def play(fan: Fan, cost: simulate.StepCost, tasks: int, rounds: int, seed: int =
     return {"step": later["seconds"].mean(), "round": float(np.mean(took)), "alive": under_way / tasks}
 
 
-def draw(
-    axes: Sequence[Axes], cost: simulate.StepCost, fans: Sequence[Fan], tasks: Sequence[int], rounds: int
-) -> pd.DataFrame:
+def draw(axes: Sequence[Axes], cost: simulate.StepCost, fans: Sequence[Fan], played: pd.DataFrame) -> pd.DataFrame:
     """Draw the answers under way of a task, and the time of a round, against its requests: law and simulated.
 
-    So many `rounds` of tasks with one request are simulated, and fewer of others.
+    `played` has what `play` gives of each fan, by tasks and requests.
     """
-    rows = []
-    for k, many in enumerate(tasks):
-        said = [law(fan, cost, many) for fan in fans]
-        # The longest of many answers varies less than one answer does.
-        seen = [play(fan, cost, many, int(rounds / fan.requests**0.5)) for fan in fans]
-        numbers = [fan.requests for fan in fans]
+    rows, numbers = [], [fan.requests for fan in fans]
+    for k, (many, some) in enumerate(played.groupby("tasks")):
+        said = pd.DataFrame([law(fan, cost, int(many)) for fan in fans], index=some.index)
         for ax, name in zip(axes, ("alive", "round"), strict=True):
             label = f"{many} task{'s' if many > 1 else ''}"
-            ax.plot(numbers, [one[name] for one in said], "-", color=explore.COLOURS[k], label=f"{label}, law")
-            ax.plot(numbers, [one[name] for one in seen], "osD"[k], color=explore.COLOURS[k], mfc="none")
-        for fan, one, other in zip(fans, said, seen, strict=True):
-            rows.append(
-                {"tasks": many, "requests": fan.requests} | {f"{name}_law": v for name, v in one.items()} | other
-            )
+            ax.plot(numbers, said[name], "-", color=explore.COLOURS[k], label=f"{label}, law")
+            ax.plot(numbers, some[name], "osD"[k], color=explore.COLOURS[k], mfc="none")
+        rows.append(pd.concat([some[["tasks", "requests"]], said.add_suffix("_law"), some[[*said]]], axis=1))
     axes[0].plot(numbers, numbers, ":", color="0.5", label="all that were sent")
     axes[0].set(xlabel="requests that a task sends at once", ylabel="answers under way of a task", ylim=(0, 12))
     axes[1].set(xlabel="requests that a task sends at once", ylabel="from sending to the last answer (s)")
     axes[1].set_ylim(bottom=0)
     axes[0].legend(fontsize=8)
-    return pd.DataFrame(rows)
+    return pd.concat(rows, ignore_index=True)

@@ -16,7 +16,6 @@ from inference_math.catalogue.engines import engines
 from inference_math.simulate import Chunked, Habits, StepCost
 from inference_math.workload import RandomLengths, Requests, Workload
 from inference_math_book.colours import COLOURS
-from inference_math_planner import laws
 
 __all__ = ["Answers", "benchmark_law", "by_rate", "by_requests", "by_users", "played", "waves"]
 
@@ -40,10 +39,10 @@ class Answers:
 
 def benchmark_law(costs: Mapping[str, float], B: int, rounds: float, together: int, n_out: int, cv: float) -> float:
     """Return the mean TTFT of a benchmark in seconds, by its formula; `costs` are t_w, ttft_1 and delta_h."""
-    burst = laws.ttft_burst(B=B, together=together, **costs)
+    burst = theory.ttft_burst(B=B, together=together, **costs)
     steady = theory.expected_ttft_full(B=B, n_out=n_out, **costs)
-    met = laws.prompts_met(B=B, rounds=rounds, together=together, n_out=n_out, cv=cv)
-    told: float = laws.ttft_benchmark(
+    met = theory.prompts_met(B=B, rounds=rounds, together=together, n_out=n_out, cv=cv)
+    told: float = theory.ttft_benchmark(
         burst=burst, steady=steady, rounds=rounds, met=met, ttft_1=costs["ttft_1"], delta_h=costs["delta_h"]
     )
     return told
@@ -78,7 +77,7 @@ def waves(
         beside = (seen - bare) / (costs["ttft_1"] - costs["delta_h"])
         beside[0] += costs["delta_h"] * (B - 1) / (costs["ttft_1"] - costs["delta_h"])  # nobody decodes yet
         places = np.arange(1, count)
-        law = [laws.prompts_beside_wave(B=B, n_out=n_out, cv=answers.cv, wave=wave) for wave in places]
+        law = [theory.prompts_beside_wave(B=B, n_out=n_out, cv=answers.cv, wave=wave) for wave in places]
         ax.plot(places, law, color=colour, label=f"± {100 * span:.0f} % of the answer")
         ax.plot(places, beside[1:], "o", color=colour, markersize=4)
         rows += [
@@ -114,13 +113,15 @@ def by_requests(
 def by_rate(ax: Axes, costs: Mapping[str, float], n_in: int, n_out: int, loads: Sequence[float]) -> pd.DataFrame:
     """Draw the mean TTFT of one engine under random arrivals against its load, and the mean step."""
     cost = StepCost(t_w=costs["t_w"], prompt=costs["ttft_1"], delta_h=costs["delta_h"])
-    each = laws.engine_load(rate=1, ttft_1=costs["ttft_1"], n_out=n_out, delta_h=costs["delta_h"])
+    each = theory.engine_load(rate=1, ttft_1=costs["ttft_1"], n_out=n_out, delta_h=costs["delta_h"])
     rows = []
     for load in loads:
         rate = load / each
         run = simulate.open_loop(Workload(n_in, n_out, lengths="geometric"), cost, rate=rate, requests=6000, warmup=800)
-        ttft = laws.ttft_open(filled=load, on_prompts=rate * costs["ttft_1"], t_w=costs["t_w"], ttft_1=costs["ttft_1"])
-        step = laws.open_step(filled=load, t_w=costs["t_w"])
+        ttft = theory.ttft_open(
+            filled=load, on_prompts=rate * costs["ttft_1"], t_w=costs["t_w"], ttft_1=costs["ttft_1"]
+        )
+        step = theory.open_step(filled=load, t_w=costs["t_w"])
         means = run.requests[["ttft", "tpot"]].mean()
         rows.append(
             {

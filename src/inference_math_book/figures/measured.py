@@ -23,7 +23,7 @@ def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -
         {
             "n_in": n_in,
             "delta_p": theory.delta_p(ttft_1=ttft, n_out=n_out),
-            "cache_read": theory.delta_h(
+            "cache_read": theory.cache_read(
                 n_in=n_in, kv_token=model.kv_token(operators.kv), hbm_bw=operators.tp * unit.hbm_bw
             ),
         }

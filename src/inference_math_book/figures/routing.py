@@ -9,12 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import simulate
-from inference_math.theory import reuse_conversation, reuse_local
+from inference_math.theory import engine_load, reuse_conversation, reuse_local, routed_step, seen_step
 from inference_math.workload import Trace
 from inference_math_book import explore
-from inference_math_planner.laws import engine_load, routed_step, seen_step, spread_of
+from inference_math_planner.laws.routing import spread_of
 
-__all__ = ["ROUTERS", "alone_of", "load_of", "rates", "routers", "spreads", "two_classes"]
+__all__ = ["ROUTERS", "alone_of", "classes", "load_of", "rates", "routers", "spreads", "two_classes"]
 
 ROUTERS = ("at random", "fewest requests", "home, drawn", "home, filled evenly")
 
@@ -70,30 +70,28 @@ def routers(axes: Sequence[Axes], units: Sequence[int], each: int, **costs: floa
 
 
 def two_classes(
-    axes: Sequence[Axes], first: ClassOf, second: ClassOf, rates: Sequence[float], cost: simulate.StepCost, budget: int
-) -> pd.DataFrame:
-    """Draw what a second class, so many requests/s of it, does to the mean TPOT and TTFT of the first on one engine.
+    first: ClassOf, second: ClassOf, cost: simulate.StepCost, budget: int | None = None
+) -> dict[str, float]:
+    """Return what a second class does to the mean TPOT and TTFT of the first on one engine.
 
     A class is (requests/s, prompt tokens, answer tokens), answers geometric; chunks have a `budget` of tokens. The law
     stands beside, for what was sent. A TPOT is the mean over gaps, `each` that over requests.
     """
-    rows = []
-    for rate in rates:
-        classes = (first, (rate, *second[1:]))
-        sent = _sent(classes)
-        law = seen_step(alone_step=alone_of(first, cost), filled=_work(sent, cost) / _SECONDS)
-        for name, engine in (("whole prompts", _WHOLE), ("chunks", simulate.Chunked(budget))):
-            rows.append({"rate": rate, "engine": name, "law": law} | _served(sent, cost, engine))
-    frame = pd.DataFrame(rows)
+    sent = _sent((first, second))
+    law = seen_step(alone_step=alone_of(first, cost), filled=_work(sent, cost) / _SECONDS)
+    return {"law": float(law)} | _served(sent, cost, simulate.Chunked(budget) if budget else _WHOLE)
+
+
+def classes(axes: Sequence[Axes], frame: pd.DataFrame) -> None:
+    """Draw what `two_classes` gives by `rate` of the second class and `engine`, whole prompts or chunks."""
     for k, name in enumerate(("whole prompts", "chunks")):
         some = frame[frame["engine"] == name]
         for ax, column in zip(axes, ("tpot", "ttft"), strict=True):
             ax.plot(some["rate"], 1e3 * some[column], "os"[k], color=explore.COLOURS[k], mfc="none", label=name)
-    axes[0].plot(rates, 1e3 * frame["law"].iloc[::2], color=explore.COLOURS[0], label="law")
+    axes[0].plot(some["rate"], 1e3 * some["law"], color=explore.COLOURS[0], label="law")
     for ax, words in zip(axes, ("mean gap of the first class (ms)", "its mean TTFT (ms)"), strict=True):
         ax.set(xlabel="requests/s of the second class", ylabel=words, ylim=(0, None))
     axes[0].legend(fontsize=8)
-    return frame
 
 
 ClassOf = tuple[float, int, int]

@@ -22,13 +22,14 @@ __all__ = ["batch_by_limit", "binding_map"]
 
 def batch_by_limit(ax: Axes, numbers: WorkloadCosts, limits: Sequence[float]) -> pd.DataFrame:
     """Draw the largest batch against the limit on the gap, kept by the mean, by P90 and by P99 of all gaps."""
-    law = numbers.law
-    rows = []
-    for limit in limits:
-        row = {"sla_tpot": limit, "mean": int(theory.max_batch(sla_tpot=limit, **law))}
-        row |= {f"P{100 * q:g}": latency.max_batch_quantile(q, limit, numbers.n_out, **law) for q in (0.5, 0.9, 0.99)}
-        rows.append(row)
-    frame = pd.DataFrame(rows)
+    law, batches = numbers.law, np.arange(1, 2)
+    while latency.gap_quantile(0.5, batches[-1], numbers.n_out, **law) <= max(limits):
+        batches = np.arange(1, 2 * len(batches) + 1)
+    means = [int(theory.max_batch(sla_tpot=limit, **law)) for limit in limits]
+    frame = pd.DataFrame({"sla_tpot": limits, "mean": means})
+    for q in (0.5, 0.9, 0.99):
+        gaps = latency.gap_quantile(q, batches, numbers.n_out, **law)  # never shorter for more requests
+        frame[f"P{100 * q:g}"] = np.searchsorted(gaps, limits, side="right")
     for (name, dash), colour in zip({"P50": ":", "mean": "-", "P90": "--", "P99": "-."}.items(), COLOURS, strict=False):
         shown = frame[frame[name] > 0]
         ax.plot(1e3 * shown.sla_tpot, shown[name], dash, drawstyle="steps-post", color=colour, label=name)

@@ -16,7 +16,7 @@ from inference_math_book import explore
 from inference_math_planner.fleets.caches import play
 from inference_math_planner.fleets.turns import Sessions, Turns
 
-__all__ = ["SESSION", "cliff", "compared", "halves", "pools"]
+__all__ = ["SESSION", "cliff", "cliff_played", "compared", "halves", "pools"]
 
 SESSION: dict[str, Any] = {"turns": 12, "first": 30, "message": 3, "answer": 2}  # small ones, in blocks, to be played
 _SKIPPED = 3  # of a played stream, the first so-manieth part, in which a store fills
@@ -39,31 +39,34 @@ def halves(axes: Sequence[Axes]) -> pd.DataFrame:
     return frame
 
 
-def cliff(ax: Axes, store: int, below: int, gap: float = 10.0) -> pd.DataFrame:
+def cliff(ax: Axes, store: int, below: int, played: pd.DataFrame, gap: float = 10.0) -> pd.DataFrame:
     """Draw what HBM, and HBM with a tier below it, find for more and more users, by the law and played.
 
-    Sizes in blocks; gaps are equal, half as wide as exponential ones, and exponential.
+    Sizes in blocks; gaps are equal, half as wide as exponential ones, and exponential. `played` has what `cliff_played`
+    gives, by cv and users.
     """
-    rows, asked = [], (6, 10, 16, 20, 24, 27, 32, 40, 56, 64, 72, 90, 140)
+    rows = []
     for cv, colour, mark, name in ((0.0, 3, "^", "equal"), (0.5, 1, "s", "some spread"), (1.0, 0, "o", "exponential")):
-        one = Turns(**SESSION, think=gap, cv=cv).sessions(0.0)
-        found = np.cumsum([_played(each, gap, cv, [store, below]) for each in asked], axis=1)
-        for k, (size, dash, tier) in enumerate(((store, "-", "HBM"), (store + below, "--", "HBM and host"))):
+        one, some = Turns(**SESSION, think=gap, cv=cv).sessions(0.0), played[played["cv"] == cv]
+        for size, dash, tier in ((store, "-", "HBM"), (store + below, "--", "HBM and host")):
             users = np.geomspace(4, 160, 60)
             said = [one.of(float(each)).found(size) for each in users]
             ax.semilogx(users, 100 * np.array(said), dash, color=explore.COLOURS[colour], label=f"{name}, {tier}")
-            for each, played in zip(asked, found[:, k], strict=True):
-                law = one.of(each).found(size)
-                rows.append({"gaps": name, "tier": tier, "users": each, "played": played, "law": law})
-                ax.plot(each, 100 * played, mark, color=explore.COLOURS[colour], mfc="none")
+            ax.semilogx(some["users"], 100 * some[tier], mark, color=explore.COLOURS[colour], mfc="none")
+            law = [one.of(each).found(size) for each in some["users"]]
+            rows.append(
+                pd.DataFrame({"gaps": name, "tier": tier, "users": some["users"], "played": some[tier], "law": law})
+            )
     ax.set(xlabel="users", ylabel="prompt tokens found (%)", ylim=(0, 100))
     ax.legend(fontsize=8, loc="lower left")
-    return pd.DataFrame(rows)
+    return pd.concat(rows, ignore_index=True)
 
 
-def _played(users: int, gap: float, cv: float, tiers: Sequence[int]) -> list[float]:
+def cliff_played(users: int, cv: float, store: int, below: int, gap: float = 10.0) -> dict[str, float]:
+    """Return what is found of a stream of turns in HBM, and there or in the tier below it."""
     stream = Turns(**SESSION, think=gap, cv=cv).drawn(users, 24 * gap)
-    return play(stream, tiers, skip=len(stream) // _SKIPPED)
+    one, other = play(stream, [store, below], skip=len(stream) // _SKIPPED)
+    return {"HBM": one, "HBM and host": one + other}
 
 
 def pools(prefixes: Mapping[int, int] = MappingProxyType({}), hbm: Mapping[str, int] = MappingProxyType({})) -> Any:

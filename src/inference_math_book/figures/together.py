@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from inference_math.unit.costs import WorkloadCosts
 from inference_math.workload import SLA
 from inference_math_book.colours import GREY, ROLES
 
-__all__ = ["best_of", "decision_map"]
+__all__ = ["best_of", "decided", "decision_map"]
 
 
 def best_of(frame: pd.DataFrame) -> tuple[str, float]:
@@ -29,33 +29,29 @@ def best_of(frame: pd.DataFrame) -> tuple[str, float]:
     return str(ranked.architecture.iloc[0]), first / second - 1 if second else float("inf")
 
 
-def decision_map(
-    ax: Axes,
-    numbers: Callable[[int, int], WorkloadCosts],
-    n_in: Sequence[int],
-    n_out: Sequence[int],
-    sla: SLA,
-    close: float = 0.0,
-) -> pd.DataFrame:
+def decided(of: WorkloadCosts, sla: SLA, close: float = 0.0) -> dict[str, Any]:
+    """Return the best architecture, the leader and its margin over the next.
+
+    The best is "too close to call" unless the same one leads by `close` at least however much steps err: as they are,
+    and all of them that much shorter and longer. The leader is the first of the steps as they are all the same.
+    """
+    # Steps that take so many times as long under a limit are those as they are under a tighter one.
+    found = [
+        best_of(compare(of, sla.tpot / slow, sla.ttft / slow, quantile=sla.quantile))
+        for slow in ((1.0, 1 / (1 + close), 1 + close) if close else (1.0,))
+    ]
+    leader, margin = found[0]
+    clear = all(first == leader and lead >= close for first, lead in found)
+    best = leader if clear or leader not in ARCHITECTURES else "too close to call"
+    return {"best": best, "leader": leader, "margin": margin}
+
+
+def decision_map(ax: Axes, frame: pd.DataFrame) -> None:
     """Draw the best architecture over prompt and output length: its colour, and its lead in per cent as a number.
 
-    It is "too close to call" unless the same one leads by `close` at least however much steps err: as they are, and all
-    of them that much shorter and longer. The column `leader` has the first of the steps as they are all the same.
+    `frame` has what `decided` gives, by n_in and n_out.
     """
-    rows = []
-    for prompt in n_in:
-        for answer in n_out:
-            of = numbers(prompt, answer)
-            # Steps that take so many times as long under a limit are those as they are under a tighter one.
-            found = [
-                best_of(compare(of, sla.tpot / slow, sla.ttft / slow, quantile=sla.quantile))
-                for slow in ((1.0, 1 / (1 + close), 1 + close) if close else (1.0,))
-            ]
-            leader, margin = found[0]
-            clear = all(first == leader and lead >= close for first, lead in found)
-            best = leader if clear or leader not in ARCHITECTURES else "too close to call"
-            rows.append({"n_in": prompt, "n_out": answer, "best": best, "leader": leader, "margin": margin})
-    frame = pd.DataFrame(rows)
+    n_in, n_out = frame["n_in"].unique(), frame["n_out"].unique()
     names = ["none fits", "too close to call", *ARCHITECTURES]
     colours = ["none", f"{GREY}4D", *(ROLES[each] for each in ARCHITECTURES)]  # grey for a third
     grid = frame.best.map(names.index).to_numpy().reshape(len(n_in), len(n_out))
@@ -71,4 +67,3 @@ def decision_map(
     ax.set_yticks(range(len(n_out)), [f"{n:,}" for n in n_out])
     ax.set(xlabel="prompt (tokens)", ylabel="answer (tokens)")
     ax.grid(visible=False)
-    return frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from msgspec.structs import replace
 
 from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import best_rate, under, whole_alone
@@ -76,9 +76,7 @@ def about_unit(of: Deployment, asked: Asked, mode: str, never: bool, known: Scor
 
 def about_fleet(unit: About, traffic: float, have: float) -> About:
     """Return of what the card of a fleet of such units is: for a traffic, or of the GPUs that there are."""
-    fleet = copy(unit)
-    fleet.goal, fleet.traffic, fleet.have, fleet.tail = "rate" if have > 0 else "gpus", traffic, have, 0.0
-    return fleet
+    return replace(unit, goal="rate" if have > 0 else "gpus", traffic=traffic, have=have, tail=0.0)
 
 
 def missed_of(one: Decided) -> list[Part]:

@@ -7,16 +7,17 @@ know stands as a variable of the shell: `$MODEL`, the checkpoint; `$LONGEST`, th
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from inference_math.unit.asked import prefill_unit, store_bytes, verify_tokens
 from inference_math.unit.steps import longest_request
 from inference_math.unit.types import Asked, Part
 
 if TYPE_CHECKING:
-    from inference_math.catalogue.engines import EngineRecord
+    from inference_math.catalogue.engines import EngineCli
 
 __all__ = ["commands", "with_cache"]
 
@@ -34,7 +35,7 @@ def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: st
     themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of the
     store stands in the command, else a variable.
     """
-    engine = asked.engine
+    engine = asked.engine.cli
     found: list[list[Part]] = []
     note = engine.store_note if tier == "dram" else engine.away_note
     if tier != "" and note != "":
@@ -53,7 +54,7 @@ def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: st
     return found
 
 
-def with_cache(engine: EngineRecord, told: dict[str, object], kv: str) -> dict[str, object]:
+def with_cache(engine: EngineCli, told: dict[str, object], kv: str) -> dict[str, object]:
     """Return settings with the precision of the KV cache, where an engine is told it; see `unit.mixing.told_kv`."""
     cache, own = engine.kv_fp8, told.copy()
     value = cache["value"] if kv == "fp8" else cache["plain"]
@@ -64,7 +65,7 @@ def with_cache(engine: EngineRecord, told: dict[str, object], kv: str) -> dict[s
 
 def balanced(asked: Asked) -> Part:
     """Return what stands in front of units without pools: it looks at requests, or where caches are stored at these."""
-    engine = asked.engine
+    engine = asked.engine.cli
     return {"text": engine.balancer, "policy": engine.policies[1 if asked.work.alpha > 0 else 0]}
 
 
@@ -74,8 +75,7 @@ def pooled(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str)
     for key in told:
         if key.startswith(pool + " ") and key != pool + " units":
             own[key.replace(pool + " ", "")] = told[key]
-    of = copy(asked)
-    of.unit = prefill_unit(asked) if pool == "prefill" else asked.unit
+    of = replace(asked, unit=prefill_unit(asked)) if pool == "prefill" else asked
     return command(of, own, kv, tier, pool)
 
 
@@ -93,7 +93,7 @@ def store_sized(asked: Asked, option: str) -> Part:
 
 def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
     """Return the command line of one server, and in lines above it what the engine reads from a file."""
-    engine = asked.engine
+    engine = asked.engine.cli
     given = parallel_args(asked)
     given.extend(speculative_args(asked))
     given.extend(kv_args(asked, kv, tier, pool))
@@ -111,10 +111,10 @@ def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str
     if pool == "prefill" and engine.prefill_pool != "":
         given.append({"text": engine.prefill_pool})
     filed = written([one for one in given if one["text"].startswith(FILED)])
+    options = [one for one in given if one["text"] != "" and not one["text"].startswith(FILED)]
     return {
         "key": "start.line", "filed": [{"key": "start.filed", "lines": filed}] if len(filed) > 0 else [],
-        "program": engine.program, "options": [one for one in given if not one["text"].startswith(FILED)],
-        "file": engine.file if len(filed) > 0 else "",
+        "program": engine.program, "options": options, "file": engine.file if len(filed) > 0 else "",
     }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def parallel_args(asked: Asked) -> list[Part]:
 
     vLLM counts the GPUs that share a matrix; the others all that share the experts, and attention's groups out of them.
     """
-    layout, engine = asked.unit.layout, asked.engine
+    layout, engine = asked.unit.layout, asked.engine.cli
     tp, dp, ep, pp = layout.tp, layout.dp, layout.ep, layout.pp
     given: list[Part] = [{"text": engine.tp, "tp": tp, "all": tp * dp}]
     if dp > 1:
@@ -156,12 +156,12 @@ def speculative_args(asked: Asked) -> list[Part]:
     drafts = asked.unit.drafts
     if not drafts > 0:
         return []
-    return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked.engine.drafting]
+    return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked.engine.cli.drafting]
 
 
 def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
     """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
-    engine, work = asked.engine, asked.work
+    engine, work = asked.engine.cli, asked.work
     given: list[Part] = []
     if engine.share != "":
         given.append({"text": engine.share + " {memory}", "memory": asked.unit.memory})
@@ -180,7 +180,7 @@ def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
     return given
 
 
-def pool_option(engine: EngineRecord, tier: str) -> str:
+def pool_option(engine: EngineCli, tier: str) -> str:
     """Return what makes a server one of a pool, a store with it where one option names both."""
     stored = engine.pool_store if tier == "dram" else engine.pool_away
     return stored if tier != "" and engine.pool_store != "" else engine.pool

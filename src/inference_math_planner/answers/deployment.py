@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import asdict
-from msgspec.structs import replace as changed
+from msgspec.structs import asdict, replace as changed
 
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier
@@ -355,7 +354,7 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
 
 def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
-    return with_cache(own.engine, settings(own, name, row), told_kv(case.unit.kv, case.unit.usual_kv))
+    return with_cache(own.engine.cli, settings(own, name, row), told_kv(case.unit.kv, case.unit.usual_kv))
 
 
 def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:

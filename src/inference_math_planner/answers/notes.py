@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from math import isfinite
 
-from inference_math.optimiser.answers import crossover_shared_link
 from inference_math.optimiser.choice import middle_row
 from inference_math.optimiser.load import used_units
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
+from inference_math.theory.plain import crossover_shared_link
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
 from inference_math.unit.scope import KERNELS_BY, few_of, lacking, set_up_of, set_ups_of
 from inference_math.unit.steps import kv_held, kv_loaded, kv_tokens, kv_written, stored_tokens

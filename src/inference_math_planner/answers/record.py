@@ -309,7 +309,9 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
 
     def as_json(self) -> str:
         """Return it as JSON, by `schema`."""
-        return json.dumps(json.loads(msgspec.json.encode(self, enc_hook=np.generic.item)), indent=2)
+        content = json.loads(msgspec.json.encode(self, enc_hook=np.generic.item))
+        del content["workload"]["cv"]  # which its `lengths` say
+        return json.dumps(content, indent=2)
 
 
 def carded(card: types.Card) -> Card:

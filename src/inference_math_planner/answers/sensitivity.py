@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from inference_math.catalogue.tiers import Tier
 from inference_math.evidence.checks import as_one_of
@@ -72,7 +73,7 @@ def _moved(case: Case) -> Iterator[tuple[str, list[float], list[Case]]]:
         value, most = getattr(work, name), 1.0 if name == "alpha" else np.inf
         if value:
             ends = [max(value * (1 - _SWING), _LEAST[name]), min(value * (1 + _SWING), most)]
-            yield name, ends, [replace(case, work=replace(work, **{name: end})) for end in ends]
+            yield name, ends, [replace(case, work=structs.replace(work, **{name: end})) for end in ends]
     for name in ("ttft", "tpot"):
         ends = [getattr(sla, name) * (1 - _SWING), getattr(sla, name) * (1 + _SWING)]
         yield f"sla_{name}", ends, [replace(case, sla=replace(sla, **{name: end})) for end in ends]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from inference_math.evidence.records import Record
+from inference_math.evidence.records import OpenRecord, Record
 from inference_math.unit.types import ErrorRow, Part
 
 
-class Sized(Record):
+class Sized(OpenRecord):
     """What a card compares: replicas of an architecture, or a unit of it; what is a list has both ends.
 
     GPUs of all, requests/s, seconds of TTFT and TPOT; of a replica its units, those that prefill where there are pools,

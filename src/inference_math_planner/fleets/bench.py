@@ -6,9 +6,10 @@ and in the browser.
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil, exp, floor, inf, log, log1p, nan, sqrt
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from inference_math.evidence.records import Record
 from inference_math.optimiser.doubt import doubt
@@ -16,15 +17,15 @@ from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import UNSAID, stands_on, verdict, worded
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
-from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.simulate.types import Habits, StepTimes, System
+from inference_math.theory.plain import prompts_met, rounds_needed
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.batch import mean_seen
 from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
 from inference_math.unit.types import CoefficientValues, ComparisonError, Part, UnitNumbers
-from inference_math.workload.requests import Work
+from inference_math.workload.requests import Workload
 from inference_math_planner.fleets.goodput import Client, stored_of
 from inference_math_planner.fleets.queues import shuffled
-from inference_math_planner.laws.plain import prompts_met, rounds_needed
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -117,17 +118,15 @@ def bench_limits(
     Those that somebody set; where that is infinite, what the engine takes on the GPU, `usual`: of some for all groups
     together. A prompt that is never cut needs a step as long as the `longest` request there is.
     """
-    share = groups if engine.counts_together else 1
+    share = groups if engine.scheduler.counts_together else 1
     tokens = budget if budget < inf else floor(usual[0] / share)
     return [max(tokens, longest), seqs if seqs < inf else floor(usual[1] / share)]
 
 
 def bench_unit(unit: UnitNumbers, engine: EngineRecord, seqs: float) -> UnitNumbers:
     """Return a unit without the memory that the engine keeps to sample so many requests at once, of each group."""
-    needed = engine.workspace + engine.sampled * seqs * unit.vocab
-    other = copy(unit)
-    other.kv_room = max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace))
-    return other
+    needed = engine.memory.workspace + engine.memory.sampled * seqs * unit.vocab
+    return replace(unit, kv_room=max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace)))
 
 
 def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
@@ -137,7 +136,7 @@ def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
 
 
 def bench_system(
-    unit: UnitNumbers, work: Work, engine: EngineRecord, limits: list[float], admission: Admission
+    unit: UnitNumbers, work: Workload, engine: EngineRecord, limits: list[float], admission: Habits
 ) -> System:
     """Return a unit's engine with the limits of `bench_limits`, as the simulator runs it.
 
@@ -145,12 +144,9 @@ def bench_system(
     """
     groups = unit.layout.dp
     return System(
-        engines=1, prefill_units=0, groups=1, decode_units=1, transfer=0.0, incoming=0.0,
         budget=limits[0] * groups,
         max_batch=max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
-        kv_capacity=inf, grows=False, load=0.0,
-        gives=unit.gives, brings=ceil(1 + unit.drafts), admission=admission,
-        ranks=groups, by_chance=False,
+        gives=unit.gives, brings=ceil(1 + unit.drafts), admission=admission, ranks=groups,
     )  # fmt: skip
 
 
@@ -161,13 +157,12 @@ def bench_pools(
 
     A group of a prefill unit's GPUs computes prompts of its own, as many as have a step's tokens.
     """
-    other, groups = copy(system), prefill.layout.dp * prefill.layout.pp
-    other.prefill_units, other.decode_units = units[0], units[1]
-    other.groups = groups
-    other.budget = system.budget / unit.layout.dp
-    other.incoming = kv_sent(unit, n_in) / n_in / pool_bw
-    other.transfer = groups * other.incoming * unit.gpus / prefill.gpus
-    return other
+    groups, incoming = prefill.layout.dp * prefill.layout.pp, kv_sent(unit, n_in) / n_in / pool_bw
+    transfer, budget = groups * incoming * unit.gpus / prefill.gpus, system.budget / unit.layout.dp
+    return replace(
+        system, prefill_units=units[0], decode_units=units[1], groups=groups, budget=budget, incoming=incoming,
+        transfer=transfer,
+    )  # fmt: skip
 
 
 def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
@@ -242,10 +237,7 @@ def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> 
 
     Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
     """
-    admission = copy(system.admission)
-    admission.every = every
-    other = copy(system)
-    other.admission = admission
+    other = replace(system, admission=replace(system.admission, every=every))
     noted, seconds = bench_played(other, cost, asked, bench_requests(asked))
     gaps = bench_gaps(noted.gaps)
     return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked.count / seconds]
@@ -415,7 +407,7 @@ def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float
 
 
 def bench_latency_ends(
-    unit: UnitNumbers, work: Work, draws: list[CoefficientValues], left: float, users: float
+    unit: UnitNumbers, work: Workload, draws: list[CoefficientValues], left: float, users: float
 ) -> list[float]:
     """Return the factors between which nine in ten measured mean latencies lie of what was played, so many at once.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 from msgspec import structs
+from msgspec.structs import replace as changed
 
 from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.catalogue.links import Link, as_link
@@ -21,7 +22,7 @@ from inference_math.evidence.numerals import in_seconds
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, alike, refuse_nodes
 from inference_math.simulate.cost import Steps
-from inference_math.simulate.schedulers import Habits, admission_of
+from inference_math.simulate.types import Habits
 from inference_math.unit import Unit
 from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import SHIPPED
@@ -318,9 +319,9 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     if front is None and run.pools is not None:  # who measured a front measured it of these pools
         known = replace(known, seconds=known.seconds + handover().seconds)
     asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
-    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling))
+    habits = habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work.plain, engine(unit.engine), limits, habits)
+    system = bench_system(held, work, engine(unit.engine), limits, habits)
     if prefill is not None and run.pools is None:
         raise ValueError("prefill must be left out without pools")
     if run.pools is not None:
@@ -328,7 +329,8 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
     if prefill is not None:
         refuse_nodes(alike("prefill", unit, prefill))
-        asked.prefill, system.budget = [Steps(prefill.near(work))], run.limits(prefill)[0]
+        asked = changed(asked, prefill=[Steps(prefill.near(work))])
+        system = changed(system, budget=run.limits(prefill)[0])
     told = bench(system, Steps(unit.near(work)), asked)
     table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
     at_once, users = told["in_flight"], 1.0 * asked.users
@@ -337,7 +339,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     at_once = max(1.0, at_once)
     wide = widened(unit.stand, known_errors()) if unit.calibration.mode in SHIPPED else []
     draws = [unit.found(work), *(found for found, _ in unit.draws(work, DRAWS))]
-    late = bench_latency_ends(unit.numbers, work.plain, draws, unit.left(work, at_once), at_once)
+    late = bench_latency_ends(unit.numbers, work, draws, unit.left(work, at_once), at_once)
     low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (late[0], late[1])}
     return Foreseen(
@@ -350,7 +352,7 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         told["steady"],
         told["enough"],
         spread,
-        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work.plain, engine(unit.engine))), *map(say, wide)),
+        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work, engine(unit.engine))), *map(say, wide)),
         unit.dp if run.pools is None else 1,
     )
 
@@ -397,10 +399,10 @@ def cadences(
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
     asked, work = run.played(late), run.work
-    habits = admission_of(habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling))
+    habits = habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
     limits = run.limits(unit)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work.plain, engine(unit.engine), limits, habits)
+    system = bench_system(held, work, engine(unit.engine), limits, habits)
     rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
     found, doubts = pd.DataFrame(rows, columns=COLUMNS), doubts_of(unit, run)
     for column, name in enumerate(COLUMNS):
@@ -412,8 +414,8 @@ def cadences(
 
 def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
-    own = engine(unit.engine)
-    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), own.cadence)
+    cadence = engine(unit.engine).cli.cadence
+    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), cadence)
     notes = cadence_notes(unit.dp, known_comparisons()["cadence"])
     return list(map(say, said)), list(map(say, notes))
 
@@ -437,7 +439,7 @@ def habits_of(
     >>> habits_of("vllm", async_scheduling=False).ahead
     False
     """
-    record = engine(name)
-    whole = record.whole if chunked is None else not chunked
+    scheduler = engine(name).scheduler
+    whole = scheduler.whole if chunked is None else not chunked
     ahead = plans_ahead(name, version, async_scheduling)
-    return Habits(whole=whole, alone=record.alone, since=record.since, ahead=ahead)
+    return Habits(whole=whole, alone=scheduler.alone, since=scheduler.since, ahead=ahead)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import nan
 
+from msgspec.structs import replace
+
 from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import gpus_ranked, gpus_worth, spent_on, usd_per_million
 from inference_math.optimiser.choice import told_rate
@@ -54,17 +56,16 @@ def other_gpu(gpu: str, standing: str, asked: Asked, solved: Solution, own: Own,
     row = absent_gpu(gpu, standing, NONE_MEETS, price)
     if solved.best == "":
         return row
-    row.architecture = solved.best
-    row.rate = [rate / asked.unit.gpus for rate in told_rate(solved, solved.best)]
-    made = [rate * asked.work.n_out for rate in row.rate]
-    for here in own.solved:
-        row.ratio = gpus_worth(solved, asked.unit.gpus, here, own.gpus)
-        row.break_even = [own.price * one for one in row.ratio] if own.price > 0 else []
-    if price > 0:
-        row.cost = spent_on(made, usd_per_million(1, price, 1))
-    if asked.watts > 0:
-        row.joules = spent_on(made, asked.watts)
-    return row
+    rate = [each / asked.unit.gpus for each in told_rate(solved, solved.best)]
+    made = [each * asked.work.n_out for each in rate]
+    worth = [gpus_worth(solved, asked.unit.gpus, here, own.gpus) for here in own.solved]
+    ratio = worth[0] if len(worth) > 0 else []
+    return replace(
+        row, architecture=solved.best, rate=rate, ratio=ratio,
+        break_even=[own.price * each for each in ratio] if own.price > 0 else [],
+        cost=spent_on(made, usd_per_million(1, price, 1)) if price > 0 else [],
+        joules=spent_on(made, asked.watts) if asked.watts > 0 else [],
+    )  # fmt: skip
 
 
 def in_their_order(rows: list[OtherGpu]) -> list[OtherGpu]:

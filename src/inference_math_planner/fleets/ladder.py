@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from copy import copy
 from math import ceil, exp, floor, inf
+
+from msgspec.structs import replace
 
 from inference_math.evidence.records import Record
 from inference_math.optimiser.draws import interval
@@ -146,9 +147,7 @@ def kept_with(asked: LadderNumbers, cost: StepTimes, below: int, ttft: float, tp
     units = asked.units
 
     def keeps(users: int) -> bool:
-        other = copy(asked)
-        other.users = units * users
-        row = tier_row(other, cost, below)
+        row = tier_row(replace(asked, users=units * users), cost, below)
         return row.ttft <= ttft and row.tpot <= tpot
 
     last = above if above > 0 and keeps(above) else 0

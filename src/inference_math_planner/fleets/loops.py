@@ -135,7 +135,7 @@ def loop(
     if not sizes[0] >= habit.groups * turns.longest:
         told = f"{turns.longest}" + (f" in each of {habit.groups} groups" if habit.groups > 1 else "")
         raise ValueError(f"tokens of HBM must hold the longest request, {told}, not {sizes[0]:g}")
-    seen = visits(turns.numbers, count, timed(cost), sizes.tolist(), slow, session_habits(habit, cost))
+    seen = visits(turns, count, timed(cost), sizes.tolist(), slow, session_habits(habit, cost))
     return Loop(tuple(seen.found), seen.rate, seen.ttft, seen.tpot, seen.in_flight, seen.full, seen.prompts)
 
 

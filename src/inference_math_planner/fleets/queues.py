@@ -7,8 +7,9 @@ drawn holds both the calibration's error and that of the sample.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from math import ceil, floor, inf, log, log1p
+
+from msgspec.structs import replace
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads
 from inference_math.optimiser.draws import fixed, mean_of, median
@@ -18,7 +19,8 @@ from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
 from inference_math.simulate.engine import Request
 from inference_math.simulate.pace import Pace
-from inference_math.simulate.types import Admission, StepTimes, System
+from inference_math.simulate.types import Habits, StepTimes, System
+from inference_math.theory.plain import thinned_cv
 from inference_math.unit.asked import (
     changed,
     computed_tokens,
@@ -49,21 +51,7 @@ from inference_math.unit.steps import (
 from inference_math.unit.types import Asked, CoefficientValues, Row, StepCosts
 from inference_math_planner.fleets.goodput import Tally, goodput, requests_like, requests_of
 from inference_math_planner.fleets.types import Draw, Drawn, Host, Standing
-from inference_math_planner.laws.plain import thinned_cv
 
-# Prompts are let in as they come; whether a step is planned ahead hangs on the engine.
-AT_ONCE = Admission(
-    whole=False,
-    alone=False,
-    wait_steps=0,
-    wait_tokens=inf,
-    looks=1,
-    every=1,
-    guard=True,
-    since=False,
-    ahead=False,
-    balanced=False,
-)
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
 BEFORE = 0.25  # of the requests that are measured: so many come before them, at least
@@ -152,9 +140,7 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
 
 def seated(row: Row, batch: float) -> Row:
     """Return a row with so many places for decodes."""
-    other = copy(row)
-    other.batch = batch
-    return other
+    return replace(row, batch=batch)
 
 
 def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
@@ -173,7 +159,7 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
         return floor(row.batch) / round_trip(one.mixed, floor(row.batch), target.steps) * asked.units
     if name == "chunked":
         fed = target.groups * chunk * max(target.steps - 1, 1) / target.n_in
-        own.batch = min(row.batch, fed)
+        own = replace(own, batch=min(row.batch, fed))
     return loaded(target, one, name, own).rate * asked.units
 
 
@@ -187,11 +173,9 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
     waits = kv_moved(unit, work, asked.read_bw) / cached if cached > 0 else 0.0
     pools = name == "disaggregated"
     incoming = sent_bytes(asked) / n_in / asked.pool_bw
-    admission = copy(AT_ONCE)
-    admission.ahead = asked.ahead
     # Each group of attention has a whole prompt, or a chunk, of its own.
     budget, most, own = inf, batch, unit.layout.dp
-    if name == "aggregated" and asked.engine.counts_decodes:  # whose steps have a whole prompt's tokens
+    if name == "aggregated" and asked.engine.scheduler.counts_decodes:  # whose steps have a whole prompt's tokens
         budget = unit_budget(asked, whole_prompt(asked), batch)
     if name == "disaggregated":
         budget, own = computed_tokens(asked, of_group(asked, row)), 1
@@ -204,10 +188,10 @@ def system_for(asked: Asked, name: str, row: Row) -> System:
         decode_units=floor(row.decode_units) if pools else asked.units,
         transfer=ranks * incoming * unit.gpus / first.gpus, incoming=incoming,
         budget=budget, max_batch=most,
-        kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.windows),
-        grows=asked.engine.kv_grows, load=waits,
-        gives=unit.gives, brings=verify_tokens(asked), admission=admission,
-        ranks=own, by_chance=False,
+        kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.memory.windows),
+        grows=asked.engine.memory.kv_grows, load=waits,
+        gives=unit.gives, brings=verify_tokens(asked), admission=Habits(ahead=asked.ahead),
+        ranks=own,
     )  # fmt: skip
 
 
@@ -222,17 +206,14 @@ def longest_fits(mix: list[tuple[int, int, int]], system: System) -> bool:
 def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
     unit, work = asked.unit, asked.work
-    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, asked.engine.windows)
+    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, asked.engine.memory.windows)
     return Pace(unit_terms(unit, moved_by(found, asked.moves)), floor_terms(unit), factors[0], factors[1], room)
 
 
 def prefill_pace(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit of the prefill pool."""
-    own = copy(asked)
-    own.unit = prefill_unit(asked)
-    if len(asked.pools) > 0:
-        own.moves = asked.pools[0].prefill_moves
-    return pace_of(own, found, factors)
+    moves = asked.pools[0].prefill_moves if len(asked.pools) > 0 else asked.moves
+    return pace_of(replace(asked, unit=prefill_unit(asked), moves=moves), found, factors)
 
 
 def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
@@ -727,12 +708,11 @@ def crowd(
     order = solution.order
     order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]
-    solution.best = first if costs[first] < inf else ""
-    solution.lead = mean_of(leads(rates[first], rates[second]))
     both = costs[first] < inf and costs[second] < inf
     near = costs[second] <= costs[first] / RESOLVED if have > 0 else costs[second] <= costs[first] * (1 + 1e-9)
-    solution.tie = both and (near or solution.best_in[first] < LIKELY)
-    return solution
+    tie = both and (near or solution.best_in[first] < LIKELY)
+    best = first if costs[first] < inf else ""
+    return replace(solution, best=best, lead=mean_of(leads(rates[first], rates[second])), tie=tie)
 
 
 def settle(host: Host, one: Standing, traffic: float, have: float, count: int) -> None:

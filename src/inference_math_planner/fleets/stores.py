@@ -184,7 +184,7 @@ def size_store(
     cost = Steps(unit.near(case.work))
     sizes = [[size, one.read_bw] for _, one, size in places]
     habits = session_habits(replace(habit, groups=unit.dp), cost)
-    asked = ladder_numbers(turns.numbers, as_number("users", users, ANY_POSITIVE), case.asked, count, sizes, habits)
+    asked = ladder_numbers(turns, as_number("users", users, ANY_POSITIVE), case.asked, count, sizes, habits)
     each, limits = asked.bytes, [sla.ttft, sla.tpot] if sla else []
     found = ladder_found(asked, cost, case.asked, case.pairs(DRAWS), limits, known_comparisons()["store"])
     rows = pd.DataFrame(map(structs.asdict, found.rows)).drop(columns="found")

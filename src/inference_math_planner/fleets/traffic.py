@@ -535,7 +535,7 @@ class _Host:
 
     def __init__(self, found: Plan, asked: _Asked) -> None:
         # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-        self.case = replace(found.case, work=replace(found.case.work, lengths="geometric"))
+        self.case = replace(found.case, work=changed(found.case.work, lengths="geometric"))
         self._asked = asked
         apart, solved = self.case.of_architecture("disaggregated"), found.solved
         together = _Side(found, self.case.asked, solved.costs, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import NamedTuple
@@ -26,8 +26,7 @@ class Turn(NamedTuple):
     blocks: list[tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Turns:
+class Turns(TurnNumbers):
     """Sessions of so many equal turns: what a simulation draws, and of which `Sessions` are the means.
 
     Attributes
@@ -57,14 +56,6 @@ class Turns:
     '51,000 tokens'
     """
 
-    turns: int
-    first: int
-    message: int
-    answer: int
-    think: float
-    cv: float = 1.0
-    shared: int = 0
-
     def __post_init__(self) -> None:
         for name, least in (("turns", 1), ("first", 1), ("message", 0), ("answer", 1), ("shared", 0)):
             as_whole(name, getattr(self, name), least)
@@ -88,7 +79,7 @@ class Turns:
 
     def sessions(self, served: float) -> Sessions:
         """Return what the laws ask of them, where each turn waits and is served for so many seconds."""
-        return Sessions(**structs.asdict(law.session_of(self.numbers, as_number("served", served, AT_LEAST_ZERO))))
+        return Sessions(**structs.asdict(law.session_of(self, as_number("served", served, AT_LEAST_ZERO))))
 
     def drawn(self, users: int, seconds: float, *, seed: int = 0) -> list[Turn]:
         """Return the requests that so many users send, in blocks of one token, if answers take no time.
@@ -124,14 +115,8 @@ class Turns:
             heappush(due, (now + self.thought(rng), user, session, (turn + 1) % self.turns))
         return found
 
-    @property
-    def numbers(self) -> TurnNumbers:
-        """All of them as `fleets.sessions` takes them."""
-        return TurnNumbers(**asdict(self))
 
-
-@dataclass(frozen=True)
-class Sessions:
+class Sessions(SessionNumbers):
     """What a turn of a user brings, reads again, and how long the next one takes to come.
 
     Attributes
@@ -168,33 +153,20 @@ class Sessions:
     '971 users fit into 50 million tokens'
     """
 
-    again: float
-    brought: float
-    gap: float
-    cv: float = 1.0
-    answer: float = 0.0
-    shared: float = 0.0
-    served: float = 0.0
-
     def __post_init__(self) -> None:
         positive = {"brought", "gap"}
         for name in ("again", "brought", "gap", "cv", "answer", "shared", "served"):
             accepted = ANY_POSITIVE if name in positive else AT_LEAST_ZERO
-            object.__setattr__(self, name, as_number(name, getattr(self, name), accepted))
+            structs.force_setattr(self, name, as_number(name, getattr(self, name), accepted))
         if self.served > self.gap:
             raise ValueError(f"served must be at most gap = {self.gap:g}, of which it is a part")
         if self.answer > self.brought:
             raise ValueError(f"answer must be at most brought = {self.brought:g}, of which it is a part")
 
     @property
-    def numbers(self) -> SessionNumbers:
-        """All of them as `fleets.sessions` takes them."""
-        return SessionNumbers(**asdict(self))
-
-    @property
     def prompt(self) -> float:
         """Mean tokens of a prompt."""
-        return law.prompt_of(self.numbers)
+        return law.prompt_of(self)
 
     @property
     def think(self) -> float:
@@ -203,11 +175,11 @@ class Sessions:
 
     def come_back(self, seconds: float) -> float:
         """Return the share of the turns that come within so many seconds after the answer before."""
-        return law.come_back(self.numbers, seconds)
+        return law.come_back(self, seconds)
 
     def mean_think(self, most: float) -> float:
         """Return the mean of the times that users think, of which none counts more than so many seconds."""
-        return law.mean_think(self.numbers, most)
+        return law.mean_think(self, most)
 
     def of(self, users: float) -> SessionsOf:
         """Return the sessions of so many users at once."""
@@ -219,7 +191,7 @@ class Sessions:
         With equal gaps it finds all for clearly fewer, and nothing for clearly more; the more gaps spread, the slower
         hits fall, from before there on.
         """
-        return law.border(self.numbers, as_number("capacity", capacity, AT_LEAST_ZERO))
+        return law.border(self, as_number("capacity", capacity, AT_LEAST_ZERO))
 
 
 @dataclass(frozen=True)
@@ -236,25 +208,25 @@ class SessionsOf:
 
     def working_set(self, seconds: float) -> float:
         """Return the different tokens that are held by turns in flight, or were within so many seconds."""
-        return law.working_set(self.sessions.numbers, self.users, seconds)
+        return law.working_set(self.sessions, self.users, seconds)
 
     def kept(self, capacity: float) -> float:
         """Return the seconds for which a store of so many tokens keeps what no turn in flight holds."""
-        return law.kept_for(self.sessions.numbers, self.users, capacity)
+        return law.kept_for(self.sessions, self.users, capacity)
 
     def within(self, seconds: float) -> float:
         """Return the share of all prompt tokens that were used within so many seconds before.
 
         What all prompts share is used all the time.
         """
-        return law.used_within(self.sessions.numbers, seconds)
+        return law.used_within(self.sessions, seconds)
 
     def found(self, capacity: float, lifetime: float | None = None) -> float:
         """Return the share of all prompt tokens that a store of so many tokens finds.
 
         With a lifetime it drops what nobody used for so many seconds, too.
         """
-        return law.found_by(self.sessions.numbers, self.users, capacity, as_lifetime(lifetime))
+        return law.found_by(self.sessions, self.users, capacity, as_lifetime(lifetime))
 
     def found_from_empty(self, capacity: float, seconds: float) -> float:
         """Return the same of the first so many seconds, from an empty store, for turns of no length."""
@@ -268,4 +240,4 @@ class SessionsOf:
     def size_for(self, share: float) -> float:
         """Return the tokens of a store that finds a share of what one finds which drops nothing."""
         most = as_number("share", share, Interval(0, 0.9999))
-        return law.needed_tokens(self.sessions.numbers, self.users, most, inf)
+        return law.needed_tokens(self.sessions, self.users, most, inf)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from inference_math.evidence.records import Record
+from inference_math.evidence.records import OpenRecord, Record
 
 if TYPE_CHECKING:
     from inference_math.simulate.types import StepTimes
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 class TurnNumbers(Record):
     """Sessions of equal turns; see `fleets.turns.Turns`."""
 
-    turns: float
-    first: float
-    message: float
-    answer: float
+    turns: int
+    first: int
+    message: int
+    answer: int
     think: float
-    cv: float
-    shared: float
+    cv: float = 1.0
+    shared: int = 0
 
 
 class SessionNumbers(Record):
@@ -31,10 +31,10 @@ class SessionNumbers(Record):
     again: float
     brought: float
     gap: float
-    cv: float
-    answer: float
-    shared: float
-    served: float
+    cv: float = 1.0
+    answer: float = 0.0
+    shared: float = 0.0
+    served: float = 0.0
 
 
 class SessionHabits(Record):
@@ -91,7 +91,7 @@ class TierRow(Record):
     prompts: float
 
 
-class Standing(Record):
+class Standing(OpenRecord):
     """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.settle`."""
 
     name: str

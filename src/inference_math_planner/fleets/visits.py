@@ -7,9 +7,9 @@ SciPy that the page has of its own: the book prints it as JavaScript.
 
 from __future__ import annotations
 
-from copy import copy
 from math import floor, inf
 
+from msgspec.structs import replace
 from scipy.special import gammainc
 
 from inference_math.simulate.types import StepTimes
@@ -27,10 +27,8 @@ NO_END = 1e12  # seconds, or users: what a root finder takes for infinite
 
 def calm(turns: TurnNumbers, wait: float) -> TurnNumbers:
     """Return turns of users who wait for so long beside their thinking: meanwhile they hold nothing."""
-    other, think = copy(turns), turns.think + wait
-    other.think = think
-    other.cv = turns.cv * turns.think / max(think, 1e-12)
-    return other
+    think = turns.think + wait
+    return replace(turns, think=think, cv=turns.cv * turns.think / max(think, 1e-12))
 
 
 def turns_held(one: SessionNumbers, hbm: float) -> float:

@@ -86,7 +86,7 @@ def gap_law(B: int, n_out: float, tpot_1: float, prefills: Law, delta_h: float) 
 
     Each of the B − 1 others adds a time drawn from `prefills` with probability 1/n_out, or `delta_h`. Only the mean
     of `prefills` enters the mean, which is `theory.expected_tpot_full` with z = 0; the standard deviation is
-    `laws.gap_deviation`. With equal prompts the quantiles are those of `gap_quantile`.
+    `theory.gap_deviation`. With equal prompts the quantiles are those of `gap_quantile`.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from inference_math.evidence.checks import (
     as_numbers,
     as_whole,
 )
-from inference_math_planner.laws.cadence import gap_admits, let_in_share
+from inference_math.theory.cadence import gap_admits, let_in_share
 
 __all__ = ["ClosedRounds", "OpenRounds", "most_prompts"]
 

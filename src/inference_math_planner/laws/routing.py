@@ -1,17 +1,8 @@
-"""Requests that a router sends to one of several equal units: how they spread, and what that costs (E10)."""
-
-# mypy: allow-untyped-defs
+"""Requests that a router sends to one of several equal units: how they spread (E10)."""
 
 from typing import Any
 
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
-from inference_math.theory.formula import formula
-
-
-@formula(r"\overline{\mathrm{step}}", unit="s", claim="E10")
-def routed_step(t_w, delta_p, delta_h, B, units):
-    """Mean step that requests in a closed loop see where each goes to one of the units at random."""
-    return t_w + (delta_p + delta_h) * (1 + (B - 1) / units)
 
 
 def spread_of(B: int, units: int, t_w: float, added: float) -> Any:
@@ -33,7 +24,7 @@ def spread_of(B: int, units: int, t_w: float, added: float) -> Any:
 
     Examples
     --------
-    >>> from inference_math_planner.laws import spread_of
+    >>> from inference_math_planner.laws.routing import spread_of
     >>> for added in (1e-9, 0.001, 1e3):
     ...     print(f"{spread_of(B=16, units=16, t_w=0.01, added=added).pmf(0):.2f} idle")
     0.36 idle

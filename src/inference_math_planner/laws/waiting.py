@@ -1,6 +1,6 @@
 """How long prompts wait for a pool of prefill units fed by one queue, at any quantile [C34].
 
-`laws.pool_wait` and `laws.wait_quantile` are closed, and approximate but in special cases. Here are the laws behind
+`theory.pool_wait` and `theory.wait_quantile` are closed, and approximate but in special cases. Here are the laws behind
 them, as numbers: for prompts of any length, for any number of units, for arrivals in bursts (gamma-distributed times
 between them). Exact up to a grid for one unit and for equal prompts, in between by the rule named in `wait_law`.
 """

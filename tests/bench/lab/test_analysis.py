@@ -1,7 +1,5 @@
 """The analysis finds a wrong law that is planted, and lets the right one pass."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

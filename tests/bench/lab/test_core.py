@@ -1,7 +1,5 @@
 """The simulated engine against vLLM's own scheduler, step for step, on one clock. `make test-lab` runs it."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

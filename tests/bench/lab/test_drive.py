@@ -1,20 +1,16 @@
 """Users and bare steps on an engine that plays a known cost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from laboratory import COST
 
-from inference_math import simulate, theory
-from inference_math.workload import Workload
+from inference_math import Workload, simulate, theory
 from inference_math_bench.lab.drive import Watched, bare_steps, benchmark, closed_loop, open_loop
 from inference_math_bench.lab.engines import ALL_AT_ONCE, Played, Prompt, Stored
 from inference_math_bench.lab.experiments import Cadence, ColdStart, Host, experiments
-from inference_math_bench.lab.experiments.bench import Bench, calibration
+from inference_math_bench.lab.experiments.bench import Bench
 from inference_math_bench.lab.experiments.cold import Spread
 
 SOURCE = Workload(128, 32, lengths="geometric")
@@ -34,23 +30,6 @@ def test_a_closed_loop_is_the_simulator_s() -> None:
     assert set(run.log.columns) <= set(again.log.columns)
     assert set(again.summary().index) == set(run.summary().index)
     assert again.requests.n_out.mean() == pytest.approx(32, rel=0.05)
-
-
-def test_users_begin_in_the_middle_of_answers() -> None:
-    """From the first step on the share of steps without a prompt is the law's, not that of a common start."""
-    rng, engine = np.random.default_rng(3), Played(COST)
-    alone = [
-        step.prefills == 0
-        for _ in range(1500)
-        for step in closed_loop(engine, SOURCE, 8, watched=Watched(steps=4), rng=rng).steps
-    ]
-    assert np.mean(alone) == pytest.approx((1 - 1 / 32) ** 8, abs=0.02)
-
-
-def test_together_equal_answers_never_meet_a_prompt() -> None:
-    rng = np.random.default_rng(0)
-    seen = closed_loop(Played(COST), Workload(128, 32), 8, watched=Watched(60), rng=rng, together=True)
-    assert all(step.decodes == 0 or step.prefills == 0 for step in seen.steps)
 
 
 @pytest.mark.parametrize("lengths", ["fixed", "geometric"])
@@ -167,15 +146,6 @@ def test_without_requests_there_is_no_step() -> None:
     engine.submit(Prompt(8), 2)
     engine.clear()
     assert engine.step() is None
-
-
-def test_bare_steps_have_longer_contexts_and_prompts_by_a_scale() -> None:
-    for scale in (1, 8):
-        steps = calibration(Bench(Played(COST), np.random.default_rng(0), scale=scale, repeats=1))
-        assert {step.tokens for step in steps if not step.decodes} == {scale * 2**i for i in range(4, 11)}
-        contexts = sorted({round(step.context / step.decodes / scale / 64) for step in steps if step.decodes})
-        assert contexts == [1, 8, 16]
-        assert {step.tokens for step in steps if step.decodes} == {0, 128 * scale}
 
 
 def test_longer_prompts_are_longer_in_every_setting_of_an_experiment() -> None:

@@ -1,7 +1,5 @@
 """What the machine is, and whether something else is busy on it."""
 
-from __future__ import annotations
-
 import getpass
 import platform
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command: bad input gets one line, before anything runs."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 

@@ -1,7 +1,5 @@
 """Two engines: what each role does with the requests of the other, and what the law says of both ways."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe
@@ -78,9 +76,3 @@ def test_the_law_plays_both_ways() -> None:
     assert slower["rate"] <= 1 / (cost.t_w + cost.T * pools.N_IN + 0.004)
     for name in ("tpot", "rate", "ttft"):
         assert slower[f"{name}@free"] == pytest.approx(apart[name])
-
-
-def test_every_setting_is_there_both_ways() -> None:
-    ways = [(arm["users"], arm["n_out"]) for arm in pools.arms() if arm["pools"]]
-    assert ways == [(arm["users"], arm["n_out"]) for arm in pools.arms() if not arm["pools"]]
-    assert all(users % 2 == 0 for users, _ in ways)

@@ -1,7 +1,5 @@
 """What is written is read back, whatever interrupts the writing."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The quick laboratory on vLLM itself, end to end: counts, not seconds. `make test-lab` runs it."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Shared by the tests of measuring."""
 
-from __future__ import annotations
-
 import pytest
 
 from inference_math.catalogue import Model

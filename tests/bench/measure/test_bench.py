@@ -1,7 +1,5 @@
 """From points to runs: what is run, what moves, and what waits for what."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from types import SimpleNamespace
@@ -85,37 +83,6 @@ def test_a_load_brings_the_prefix_of_every_layer(decoder, what):
     if tokens:
         assert all(cache[:, 10:13].abs().sum() > 0 for cache in decoder.cache)
     assert all(cache[:, 13:].abs().sum() == 0 for cache in decoder.cache)
-
-
-class Streams:
-    """What torch.cuda's streams would be told, in order."""
-
-    def __init__(self, name, said):
-        self.name, self._said = name, said
-
-    def wait_stream(self, other):
-        self._said.append(f"{self.name} waits for {other.name}")
-
-    def record_event(self):
-        self._said.append(f"{self.name} records")
-        return len(self._said)
-
-    def wait_event(self, event):
-        self._said.append(f"{self.name} waits for event {event}")
-
-
-def test_layer_by_layer_each_layer_waits_for_its_own_copy_alone(decoder, monkeypatch):
-    said = []
-    main, aside = Streams("main", said), Streams("aside", said)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda: main)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: torch.inference_mode())
-    bench = Bench(decoder, Host())
-    bench._copies = aside
-    wait = bench._arrivals(lambda layer: said.append(f"copy {layer}"))
-    assert said == ["aside waits for main", "copy 0", "aside records", "copy 1", "aside records"]
-    wait(0)
-    wait(1)
-    assert said[-2:] == ["main waits for event 3", "main waits for event 5"]
 
 
 def test_a_graph_s_inputs_live_as_long_as_its_work(decoder, monkeypatch):
@@ -211,40 +178,7 @@ def test_the_fastest_kernel_that_works_is_taken_for_each_use(small, monkeypatch)
     assert device.settled == 3
 
 
-def test_a_kernel_must_be_fast_at_all_typical_points(small, monkeypatch):
-    """The one with the smallest product of times: twice as fast here and four times as slow there is slower."""
-    times = {("FLASH_ATTENTION", 2): 1.0, ("FLASH_ATTENTION", 4): 1.0}
-    times |= {("CUDNN_ATTENTION", 2): 0.5, ("CUDNN_ATTENTION", 4): 4.0}
-    now = []
-
-    class Both(Host):
-        def seconds(self, run):
-            run()
-            return times[tuple(now)]
-
-    work = Bench.work
-
-    def work_again(self, point):
-        name = self.name if hasattr(self, "name") else self._decoder.kernels.decode
-        self.name = name
-        now[:] = (name, point.decodes)
-        self._decoder.kernels = Kernels()
-        return work(self, point)
-
-    monkeypatch.setattr(module, "_CANDIDATES", {"decode": ("FLASH_ATTENTION", "CUDNN_ATTENTION")})
-    monkeypatch.setattr(Bench, "work", work_again)
-    typical = {"decode": [Point("attention", b, 8) for b in (2, 4)]}
-    assert fastest(small, Both(), typical) == Kernels(decode="FLASH_ATTENTION")
-
-
 def test_no_kernel_at_all_is_said(small, monkeypatch):
     monkeypatch.setattr(module, "_CANDIDATES", {"decode": ("CUDNN_ATTENTION",)})
     with pytest.raises(RuntimeError, match="none of PyTorch's attention kernels works for decode: CUDNN_ATTENTION"):
         fastest(small, Host(), {"decode": [Point("attention", 2, 8)]})
-
-
-def test_where_nothing_else_works_the_last_resort_does(small, monkeypatch):
-    """A head of 16 numbers, and only the plain kernel allowed."""
-    monkeypatch.setattr(module, "_CANDIDATES", {"decode": ("CUDNN_ATTENTION", "MATH")})
-    typical = {"decode": [Point("attention", 2, 8)]}
-    assert fastest(small, Host(), typical) == Kernels(decode="MATH")

@@ -1,7 +1,5 @@
 """The decoder: its shapes, its KV cache, and its logits against a plain one in float64."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -10,8 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 
 from inference_math import catalogue  # noqa: E402
 from inference_math.workload.points import Point  # noqa: E402
-from inference_math_bench.measure import decoder as module  # noqa: E402
-from inference_math_bench.measure import reference  # noqa: E402
+from inference_math_bench.measure import decoder as module, reference  # noqa: E402
 from inference_math_bench.measure.decoder import Decoder, Kernels, Matrix  # noqa: E402
 from inference_math_bench.measure.device import Host  # noqa: E402
 

@@ -1,7 +1,5 @@
 """The device: refusals, its clock and its graphs with torch.cuda replaced, its description."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 
 from inference_math import catalogue  # noqa: E402
 from inference_math_bench.measure import device as module  # noqa: E402
-from inference_math_bench.measure.device import Cuda, Host, catalogue_name  # noqa: E402
+from inference_math_bench.measure.device import Cuda, catalogue_name  # noqa: E402
 
 HOPPER = SimpleNamespace(
     name="NVIDIA H100 80GB HBM3", major=9, minor=0, total_memory=85_000_000_000, multi_processor_count=132
@@ -116,12 +114,6 @@ def test_a_capture_that_fails_leaves_the_stream_as_it_was(graphs):
     with pytest.raises(torch.OutOfMemoryError):
         Cuda(fp8=False).graph(failing)
     assert graphs[-1] == "back"
-
-
-def test_settling_waits_and_frees(said):
-    Cuda(fp8=False).settle()
-    assert said == ["synchronize", "empty"]
-    Host().settle()
 
 
 def test_it_describes_itself(said, monkeypatch):

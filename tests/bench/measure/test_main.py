@@ -1,7 +1,5 @@
 """The command: refusals with and without PyTorch, a toy from start to end, and going on."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 
@@ -73,13 +71,6 @@ def test_a_toy_from_start_to_end_and_on(tmp_path, capsys):
     assert "no measurement" in capsys.readouterr().err
     assert main([*TOY[:1], "llama-3-8b", *TOY[2:], "--out", str(out)]) == 2
     assert "is of another model" in capsys.readouterr().err
-
-
-@needs_torch
-def test_less_time_than_building_takes_measures_nothing_and_says_so(tmp_path, capsys):
-    assert main([*TOY, "--minutes", "0.0001", "--out", str(tmp_path / "toy.csv")]) == 0
-    assert "toy.csv: 0 rows, 0 of " in capsys.readouterr().err
-    assert Record(tmp_path / "toy.csv", Setup.of(tmp_path / "toy.csv")).done == set()
 
 
 @needs_torch

@@ -1,7 +1,5 @@
 """The file: its schema, its descriptor, and going on after an interruption."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import asdict, replace
 

@@ -1,17 +1,14 @@
 """How much of a model fits."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from inference_math import catalogue
 from inference_math.catalogue import bytes_per_value
 from inference_math.workload.points import points
-from inference_math_bench.measure.room import room, toy
+from inference_math_bench.measure.room import room
 
 GIB = 2**30
 LLAMA = catalogue.model("llama-3-70b")
@@ -41,12 +38,6 @@ def test_what_fits_does_fit(name, free, weights):
     assert points(found.kept, found.fresh, fp8=weights == "fp8")
 
 
-def test_fewer_layers_of_one_s_own_leave_more_room_for_the_cache_and_more_layers_less():
-    few, own, many = (room(LLAMA, 78 * GIB, "fp8", layers=layers) for layers in (20, None, 70))
-    assert (few.layers, many.layers) == (20, 70)
-    assert few.kept > own.kept >= 2**17 > many.kept
-
-
 @pytest.mark.parametrize(
     ("model", "free", "layers", "words"),
     [
@@ -67,9 +58,3 @@ def test_a_run_goes_on_with_the_room_that_it_had():
     assert room(LLAMA, 82 * GIB, "fp8", first.layers, first.kept) == first
     with pytest.raises(ValueError, match=f"free for {first.layers} layers of llama-3-70b in fp8 with {first.kept:,}"):
         room(LLAMA, 70 * GIB, "fp8", first.layers, first.kept)
-
-
-def test_a_toy_is_small():
-    model, space = toy(LLAMA)
-    assert model.n_params_total < 1e5
-    assert space.kept * model.kv_token("bf16") < 1e6

@@ -1,12 +1,9 @@
 """Timing, with a clock that is turned by hand."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.workload.points import points
 from inference_math_bench.measure.timing import rounds, sample
@@ -81,8 +78,3 @@ def test_what_does_not_fit_is_skipped_in_later_rounds_and_nothing_left_ends_them
         skipped.add(point)
     assert len(seen) == len(CHOSEN)
     assert {number for number, _ in seen} == {1}
-
-
-def test_no_time_and_no_points_yield_nothing():
-    assert not list(rounds(CHOSEN, set(), set(), FakeClock([1.0]), 0.0, 0))
-    assert not list(rounds([], set(), set(), FakeClock([1.0]), 1e9, 0))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forms import as_fields, case_of, known
-from forms import settings as forms_settings
+from forms import as_fields, case_of, known, settings as forms_settings
 from made import Made
 from node import Node, close, plain
 from setups import SETUPS, name_of

@@ -1,13 +1,10 @@
 """What a store brought: the table by hand, and that nothing is said of a run by itself."""
 
-from __future__ import annotations
-
 import pytest
 
-from inference_math import Unit, theory
+from inference_math import Unit, Workload, theory
 from inference_math.evidence import load
 from inference_math.simulate import Steps
-from inference_math.workload import Workload
 from inference_math_book.figures import brought
 from inference_math_planner.fleets.loops import loop
 from inference_math_planner.fleets.turns import Turns

@@ -1,10 +1,7 @@
 """Agents that fan out: the law of their rounds, and a simulator that waits for all answers of a task."""
 
-from __future__ import annotations
-
 from collections import deque
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -52,13 +49,3 @@ def test_a_task_sends_all_at_once_and_again_when_the_last_is_answered():
     again = users.after_finish(2.5)
     assert [(ready, request.cached) for ready, request in again] == [(2.5, 0), (2.5, 100), (2.5, 100)]
     assert users.rounds == [(0.0, 2.5)]
-
-
-def test_what_is_drawn_is_what_was_computed():
-    _, axes = plt.subplots(1, 2)
-    fans = [fanout.Fan(k, 500, 100, 50) for k in (1, 4)]
-    frame = fanout.draw(axes, COST, fans, [1, 2], 60)
-    assert len(frame) == 4
-    said = axes[1].lines[2].get_ydata()
-    assert list(said) == list(frame[frame.tasks == 2].round_law)
-    plt.close("all")

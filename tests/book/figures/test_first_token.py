@@ -1,27 +1,18 @@
 """What the figures of the first token draw, in numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from inference_math import theory
 from inference_math_book.figures import first_token as plots
-from inference_math_planner import laws
 
 COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}
 
 
 def axes(count=1):
     return Figure().subplots(1, count)
-
-
-def test_waves_fall_with_their_root_and_dots_lie_on_the_lines():
-    table = plots.waves(axes(), COSTS, 1000, 300, (0.05, 0.2), 32, seeds=10)
-    slow = table[table.span == 0.05]
-    assert slow.law.iloc[0] / slow.law.iloc[3] == pytest.approx(2)
-    assert slow.simulated.mean() == pytest.approx(slow.law.mean(), rel=0.12)
 
 
 def test_a_benchmark_nears_the_closed_loop_and_dots_lie_on_the_line():
@@ -31,14 +22,7 @@ def test_a_benchmark_nears_the_closed_loop_and_dots_lie_on_the_line():
     assert table.law.is_monotonic_decreasing
     assert np.allclose(table.law, table.simulated, rtol=0.12)
     assert table.law.iloc[-1] == pytest.approx(table.steady.iloc[0], rel=0.15)
-    assert table.law.iloc[0] == pytest.approx(laws.ttft_burst(B=16, together=4, **COSTS))
-
-
-def test_arrivals_draw_what_the_formula_says():
-    table = plots.by_rate(axes(), COSTS, 1000, 250, (0.1, 0.6))
-    assert np.allclose(table.TTFT, table["TTFT simulated"], rtol=0.06)
-    assert np.allclose(table.TPOT, table["TPOT simulated"], rtol=0.08)
-    assert table.rate.iloc[1] == pytest.approx(6 * table.rate.iloc[0])
+    assert table.law.iloc[0] == pytest.approx(theory.ttft_burst(B=16, together=4, **COSTS))
 
 
 def test_errors_are_drawn_over_users_for_both_predictions():

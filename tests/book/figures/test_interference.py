@@ -1,18 +1,13 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from inference_math import catalogue, simulate
-from inference_math.unit.operators import Operators
-from inference_math.workload import Trace, Workload
+from inference_math import simulate
+from inference_math.workload import Trace
 from inference_math_book.figures import interference as plots
 
 COST = simulate.StepCost(t_w=0.016, T=5e-5, pair=4e-9, kv_read=3.5e-8)
 TRACE = Trace(n_in=[900, 400, 1500, 600], n_out=[5, 1, 7, 4], arrival=[0, 0.005, 0.01, 0.4])
 PAIRS = Trace(n_in=[900] * 6, n_out=[8] * 6, arrival=[0, 0, 0.01, 0.01, 0.2, 0.2])  # for units side by side
-LLAMA = catalogue.model("llama-3-70b")
 
 
 @pytest.mark.parametrize(
@@ -58,27 +53,3 @@ def test_segments_need_a_log():
         plots.segments(run, COST)
     with pytest.raises(ValueError, match="run must have a log"):
         plots.concurrency_counts(run, 4, 10)
-
-
-def test_counts_are_shares():
-    cost = simulate.StepCost(t_w=0.02, prompt=0.064)
-    run = simulate.closed_loop(Workload(1000, 8, lengths="geometric"), cost, concurrency=4, requests=3000, log=True)
-    frame = plots.concurrency_counts(run, B=4, n_out=8)
-    assert frame.simulated.sum() == pytest.approx(1)
-    assert (frame.simulated - frame.binomial).abs().max() < 0.02
-
-
-def test_the_three_ways_meet_the_measured_ends():
-    frame = plots.weights_and_compute(Figure().subplots(), Operators(LLAMA, tp=4), most=2048)
-    first, last = frame.iloc[0], frame.iloc[-1]
-    assert first.maximum == pytest.approx(first.measured)
-    assert last.maximum == pytest.approx(last.measured)
-    assert ((frame.maximum <= frame.quadrature) & (frame.quadrature <= frame["sum"])).all()
-
-
-def test_the_parts_of_a_batch_start_at_nothing_and_add_up():
-    unit = Operators(LLAMA, tp=4)
-    frame = plots.batch_parts(unit, 1024, np.array([8.0, 64.0, 128.0]))
-    assert (frame.iloc[0, 1:] == 0).all()
-    total = unit.steps().query("context == 1024").set_index("batch").total
-    assert frame.iloc[-1, 1:].sum() == pytest.approx(total[128] - total[8])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -36,14 +34,3 @@ def test_the_table_has_every_gpu_and_engine_and_only_what_counts():
     shares = found.drop(columns=["gpu", "engine", "a launch (µs)"])
     assert ((shares > 0) & (shares <= 100) | shares.isna()).all().all()
     assert found.set_index(["gpu", "engine"]).loc[("a100-80gb", "vllm")].isna()["compute, FP8"]
-
-
-def test_a_latent_block_launches_about_what_its_parts_do_and_an_index_costs_more():
-    found = kernels.blocks()
-    known = found.dropna(subset=["latent block (µs)"])
-    assert len(known) >= 6
-    assert (known["latent block (µs)"] / known["its parts (µs)"] - 1).abs().median() < 0.2
-    both = known.dropna(subset=["sparse block (µs)"])
-    assert (both["sparse block (µs)"] > both["latent block (µs)"]).all()
-    shares = found.filter(regex="bandwidth|compute")
-    assert ((shares > 0) & (shares <= 100) | shares.isna()).all(axis=None)

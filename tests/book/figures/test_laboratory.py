@@ -1,7 +1,5 @@
 """The laboratory's figures draw the tables that they are given."""
 
-from __future__ import annotations
-
 import pytest
 from matplotlib.figure import Figure
 

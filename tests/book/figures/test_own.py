@@ -1,7 +1,5 @@
 """The plots of one's own measurement draw what they are given, and models alone where nothing was measured."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

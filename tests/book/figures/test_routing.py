@@ -1,14 +1,13 @@
 """Routers: what is drawn against a simulated one."""
 
-from __future__ import annotations
-
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from inference_math import simulate, theory
 from inference_math_book.figures import routing
-from inference_math_planner import laws
+from inference_math_planner.laws.routing import spread_of
 
 
 def played(users, units, t_w, added, router, answers):
@@ -37,9 +36,9 @@ def played(users, units, t_w, added, router, answers):
 @pytest.mark.parametrize(("users", "units", "added"), [(16, 16, 0.001), (40, 8, 0.004), (12, 4, 0.1)])
 def test_a_simulated_router_does_what_the_law_says(users, units, added):
     step, idle = played(users, units, 0.01, added, "at random", 12_000)
-    said = laws.routed_step(t_w=0.01, delta_p=0.0, delta_h=added, B=users, units=units)
+    said = theory.routed_step(t_w=0.01, delta_p=0.0, delta_h=added, B=users, units=units)
     assert step == pytest.approx(said, rel=0.04)
-    assert idle == pytest.approx(laws.spread_of(users, units, 0.01, added).pmf(0), abs=0.02)
+    assert idle == pytest.approx(spread_of(users, units, 0.01, added).pmf(0), abs=0.02)
     fewest, _ = played(users, units, 0.01, added, "fewest requests", 12_000)
     assert fewest == pytest.approx(0.01 + added * users / units, rel=0.06)
 
@@ -54,26 +53,24 @@ def test_a_home_keeps_hits_and_an_even_one_is_never_worse():
     assert one.rate.to_numpy() == pytest.approx(one.rate[0])
 
 
-def test_figures_draw_what_they_return():
-    one, two, three = Figure().subplots(1, 3)
-    drawn = routing.spreads(one, 8, 2, 0.01, [0.001, 0.01])
-    assert drawn.groupby("added").share.sum().to_numpy() == pytest.approx(1.0, abs=1e-6)
-    frame = routing.routers([two, three], [1, 2], 4, t_w=0.01, delta_p=0.01, delta_h=0.001, turns=10)
-    assert set(frame.router) == set(routing.ROUTERS)
-
-
 def test_what_a_second_class_costs_is_its_load_whatever_the_engine():
-    axes = Figure().subplots(1, 2)
     cost, users = simulate.StepCost(t_w=0.02, T=50e-6, kv_read=2e-8), (2.0, 1000, 200)
-    frame = routing.two_classes(axes, users, (0.0, 4000, 200), [0.0, 0.6], cost, 1024)
+    frame = pd.DataFrame(
+        {"rate": rate, "engine": engine} | routing.two_classes(users, (rate, 4000, 200), cost, budget)
+        for rate in (0.0, 0.6)
+        for engine, budget in (("whole prompts", None), ("chunks", 1024))
+    )
+    axes = Figure().subplots(1, 2)
+    routing.classes(axes, frame)
+    assert axes[0].lines[1].get_ydata() == pytest.approx(1e3 * frame.tpot[frame.engine == "chunks"])
     assert (frame.tpot / frame.law - 1).abs().max() < 0.05
     assert (frame.each > frame.tpot).all()
     own, alone = routing.load_of(users, cost), routing.alone_of(users, cost)
     asked = {"alone_step": alone, "filled": own, "ttft_1": 0.2, "n_out": 200, "delta_h": 2e-8 * 4200}
-    rate = laws.second_class_rate(sla_tpot=0.03, **asked)
+    rate = theory.second_class_rate(sla_tpot=0.03, **asked)
     both = own + routing.load_of((rate, 4000, 200), cost)
-    assert laws.seen_step(filled=both, alone_step=alone) == pytest.approx(0.03)
-    assert laws.second_class_rate(sla_tpot=alone, **asked) == 0
+    assert theory.seen_step(filled=both, alone_step=alone) == pytest.approx(0.03)
+    assert theory.second_class_rate(sla_tpot=alone, **asked) == 0
 
 
 def test_what_requests_see_of_an_engine_that_they_share_is_exact_for_one_class():
@@ -82,5 +79,5 @@ def test_what_requests_see_of_an_engine_that_they_share_is_exact_for_one_class()
     sent = routing._sent([(1.25, 10, 100)])
     seen = routing._served(sent, cost, simulate.Chunked(10**6))
     filled = routing._work(sent, cost) / routing._SECONDS
-    assert seen["tpot"] == pytest.approx(laws.seen_step(filled=filled, alone_step=0.02), rel=0.02)
-    assert laws.open_step(filled=filled, t_w=0.016) < 0.85 * seen["tpot"]
+    assert seen["tpot"] == pytest.approx(theory.seen_step(filled=filled, alone_step=0.02), rel=0.02)
+    assert theory.open_step(filled=filled, t_w=0.016) < 0.85 * seen["tpot"]

@@ -1,15 +1,15 @@
 """Figures of served Llama-3-70B: what is drawn is what was measured, fitted and played."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from inference_math_book import served
 from inference_math_book.figures import served as plots
 
 
-def test_first_tokens_are_measured_by_law_and_played(ax):
+def test_first_tokens_are_measured_by_law_and_played():
+    ax = Figure().subplots()
     found = plots.first_tokens({2: ax}, 0.03, tps=(2,))
     rows = served.rows(2)
     assert found[list(rows)].equals(rows)

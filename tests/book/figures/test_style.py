@@ -1,7 +1,5 @@
 """Tables of a page."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

@@ -1,7 +1,5 @@
 """Numbers at ticks: plain, alike in Matplotlib and in Vega, and none on another."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -1,14 +1,13 @@
-from __future__ import annotations
+from itertools import product
 
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from inference_math import catalogue
+from inference_math import SLA, catalogue
 from inference_math.optimiser import architectures
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
-from inference_math.workload import SLA
 from inference_math_book.figures import together as plots
 
 LLAMA = catalogue.model("llama-3-70b")
@@ -26,12 +25,17 @@ def test_the_map_holds_what_compare_finds_and_clear_is_what_leads_however_steps_
     def numbers(n, m):
         return costs.measured(UNIT, n, m)
 
-    asked = (numbers, (512, 2048), (64, 512), SLA(1.0, 0.04))
-    frame = plots.decision_map(Figure().subplots(), *asked, close=0.09)
+    def decided(close):
+        rows = product((512, 2048), (64, 512))
+        limits = SLA(1.0, 0.04)
+        return pd.DataFrame({"n_in": n, "n_out": m} | plots.decided(numbers(n, m), limits, close) for n, m in rows)
+
+    frame = decided(0.09)
+    plots.decision_map(Figure().subplots(), frame)
     for row in frame.to_dict("records"):
         of = numbers(row["n_in"], row["n_out"])
         found = [plots.best_of(architectures.compare(of, 0.04 / f, 1.0 / f)) for f in (1, 1 / 1.09, 1.09)]
         clear = len({name for name, _ in found}) == 1 and min(lead for _, lead in found) >= 0.09
         assert (row["leader"], pytest.approx(row["margin"])) == found[0]
         assert row["best"] == (row["leader"] if clear else "too close to call")
-    assert (plots.decision_map(Figure().subplots(), *asked).best == frame.leader).all()
+    assert (decided(0.0).best == frame.leader).all()

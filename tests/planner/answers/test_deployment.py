@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from msgspec import structs
 
 import inference_math_planner as planner
 from inference_math import simulate, theory
@@ -25,7 +25,6 @@ from inference_math.unit.asked import target_of
 from inference_math.unit.coefficients import DATASHEET, Anchor
 from inference_math.unit.front import handover
 from inference_math.workload import SLA, Workload
-from inference_math_planner import laws
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 
@@ -54,7 +53,7 @@ def test_the_numbers_are_those_of_the_comparison_and_of_the_formulas():
     assert PLAIN["usd_per_million"] == pytest.approx(2.5 / 3600 / tokens * 1e6)
     assert PLAIN.answers["batch"].why.startswith("limited by TPOT,")
     for answer in PLAIN.answers.values():
-        assert answer.formula == "" or answer.formula in laws.CATALOGUE
+        assert answer.formula == "" or answer.formula in theory.CATALOGUE
         assert answer.by in ("step", "formula", "search", "compare", "fitted")
 
 
@@ -75,7 +74,7 @@ def test_the_comparison_of_a_unit_s_costs_is_the_plan_of_one_draw(model, tp, n_i
 
 def test_a_formula_beside_a_number_says_what_it_gives():
     costs, said = UNIT.costs(WORK), PLAIN.answers
-    numbers = {"delta_p": costs.delta_p, "delta_h": costs.delta_h, "t_w": costs.t_w}
+    numbers = {"delta_p_gross": costs.delta_p_gross, "delta_h": costs.delta_h, "t_w": costs.t_w}
     by_tpot = theory.max_batch(sla_tpot=0.04, tpot_1=costs.tpot_1, delta_p=costs.delta_p, delta_h=costs.delta_h)
     assert said["batch_tpot"].by_formula == by_tpot
     gain = theory.chunked_gain_sla_serial(sla_tpot=0.04, **numbers)
@@ -86,7 +85,7 @@ def test_a_formula_beside_a_number_says_what_it_gives():
     assert np.isnan(loose["pdd_gain"].by_formula)
     assert np.isnan(loose["prefill_units"].by_formula)
     tight = planner.plan(UNIT, WORK, SLA(1.0, 0.03), intervals=False).answers
-    same = theory.pdd_gain_same(**numbers, sla_tpot=0.03, n_out=170)
+    same = theory.pdd_gain_same(delta_p=costs.delta_p, delta_h=costs.delta_h, t_w=costs.t_w, sla_tpot=0.03, n_out=170)
     assert tight["pdd_gain"].by_formula == pytest.approx(same)
     assert tight["pdd_gain"].by == "compare"
     at = {"t_w": costs.t_w, "sla_tpot": 0.03, "n_out": 170}
@@ -170,8 +169,8 @@ def test_prompts_in_chunks_bunch_where_answers_scatter():
     users = int(np.ceil(row.decodes))
     waited = [
         simulate.closed_loop(
-            replace(WORK, lengths=lengths), Steps(UNIT), concurrency=users, requests=40 * users, warmup=4 * users,
-            scheduler=simulate.Chunked(budget), start="steady",
+            structs.replace(WORK, lengths=lengths), Steps(UNIT), concurrency=users, requests=40 * users,
+            warmup=4 * users, scheduler=simulate.Chunked(budget), start="steady",
         ).requests.ttft.mean()
         for lengths in ("fixed", "geometric")
     ]  # fmt: skip
@@ -311,7 +310,7 @@ def test_a_quantile_allows_a_smaller_batch_than_the_mean():
 
 
 def test_stored_caches_gain_and_slower_tiers_gain_less():
-    work = replace(WORK, alpha=0.9)
+    work = structs.replace(WORK, alpha=0.9)
     found = planner.plan(UNIT, work, LIMITS, intervals=False)
     table = found.offloading.set_index("where")
     assert list(table.index) == ["nowhere", *tiers()]

@@ -192,8 +192,9 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
     """With fifty decodes: below the first tile, full, above it, and two full ones."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = structs.replace(answers.solve(case.asked, case.pairs(0)), best="chunked", tie=False, lead=1.0)
-    solved.order = ["chunked", "disaggregated", "aggregated"]
-    solved.settings = solved.settings | {"chunked": Made({"batch": 50.0, "chunk": chunk, "rate": 1.0})}
+    row = Made({"batch": 50.0, "chunk": chunk, "rate": 1.0})
+    order, chosen = ["chunked", "disaggregated", "aggregated"], solved.settings | {"chunked": row}
+    solved = structs.replace(solved, order=order, settings=chosen)
     expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
     assert notes.to_choose(case.asked, solved) == expected
     others = (
@@ -221,8 +222,8 @@ def test_a_store_slower_than_computing_is_said_with_what_would_do(alpha):
     for factor, slow in ((0.99, True), (1.01, False)):
         assert bool(said(factor * told["needed"], work)) == slow
     if told["less"]:
-        assert said(0.9, replace(work, alpha=told["less"][0]["share"])) == []
-    whole = Case(unit, replace(work, alpha=0.0), SLA(9, 0.9), tier=Tier.of_bandwidth(1e9)).checked()
+        assert said(0.9, structs.replace(work, alpha=told["less"][0]["share"])) == []
+    whole = Case(unit, structs.replace(work, alpha=0.0), SLA(9, 0.9), tier=Tier.of_bandwidth(1e9)).checked()
     assert notes.slow_store(whole.asked, under(whole), 0.1) == []
 
 

@@ -1,7 +1,5 @@
 """Files are written here with the field names and the nesting of the tools, but numbers of our own."""
 
-from __future__ import annotations
-
 import json
 import math
 

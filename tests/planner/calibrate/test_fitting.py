@@ -1,13 +1,10 @@
 """Coefficients under a prior: recovered where told, kept where not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math_planner.calibrate.fitting import moved_to

@@ -1,7 +1,5 @@
 """What a GPU's own measurement says, tested on files whose truth is known."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -9,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math import catalogue, evidence
-from inference_math.unit import Unit
+from inference_math import Unit, catalogue, evidence
 from inference_math.unit.coefficients import Calibration, Coefficients
 from inference_math.workload.points import Point, points
 from inference_math_bench.measure.record import Record, Row, Setup

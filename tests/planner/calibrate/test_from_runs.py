@@ -1,17 +1,13 @@
 """Profiles: what made the runs is found, what they do not tell is kept, and the bar on an engine of our day."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from inference_math import evidence
-from inference_math.unit import Unit
+from inference_math import Unit, Workload, evidence
 from inference_math.unit.coefficients import Calibration
-from inference_math.workload import Workload
 from inference_math_planner import calibrate
 from inference_math_planner.calibrate.files import Runs
 
@@ -103,16 +99,6 @@ def test_the_scope_is_what_was_run():
     assert found.scope["concurrency"] == (1, 256)
     outside = UNITS["bf16"].calibrated(found).predict("tpot", Workload(2048, 128), 8).outside
     assert outside == ("weights bf16 is not among the calibrated: fp8",)
-
-
-def test_a_saved_profile_predicts_the_same(tmp_path):
-    found = calibrate.fit((UNITS["fp8"], silybench("fp8")))
-    anchored = calibrate.anchored(UNITS["fp8"].calibrated(found.calibration), silybench("fp8"))
-    anchored.calibration.save(tmp_path / "mine.toml")
-    again = UNITS["fp8"].calibrated(Calibration.load(tmp_path / "mine.toml"))
-    work = Workload(1024, 128)
-    assert again.e2e(work, 16) == anchored.e2e(work, 16)
-    assert again.predict("e2e", work, 16).low == pytest.approx(anchored.predict("e2e", work, 16).low)
 
 
 def test_a_first_token_sooner_than_any_prefill_is_none():

@@ -1,13 +1,12 @@
 """A running engine's page of metrics, held against the law: what is counted, what is predicted, what moved."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -33,9 +32,9 @@ def slowed(name: str, factor: float) -> Unit:
     return UNIT.calibrated(replace(UNIT.calibration, coefficients=replace(found, **changed)))
 
 
-def page(run, *, engine="vllm", cached=0.0, model="llama-3-8b", waiting=2):
-    """Return what an engine that served a simulated run would show, written by Prometheus' own client."""
-    registry, rows = CollectorRegistry(), run.requests
+def page(*runs, engine="vllm", cached=0.0, model="llama-3-8b", waiting=2):
+    """Return what an engine that served simulated runs would show, written by Prometheus' own client."""
+    registry, rows = CollectorRegistry(), pd.concat([run.requests for run in runs])
     kept: dict[str, object] = {"registry": registry, "labelnames": ["model_name"]}
 
     def counted(name, value):
@@ -49,7 +48,7 @@ def page(run, *, engine="vllm", cached=0.0, model="llama-3-8b", waiting=2):
         for value in values:
             histogram.observe(value)
 
-    gaps = run.every_gap
+    gaps = np.concatenate([run.every_gap for run in runs])
     timed("time_to_first_token_seconds", rows.first_token - rows.arrival)
     timed("inter_token_latency_seconds", gaps)
     if engine == "vllm":
@@ -57,7 +56,7 @@ def page(run, *, engine="vllm", cached=0.0, model="llama-3-8b", waiting=2):
         timed("request_prefill_time_seconds", rows.first_token - rows.admitted)
         timed("request_prompt_tokens", rows.n_in)
         timed("request_generation_tokens", rows.n_out)
-        timed("iteration_tokens_total", np.full(run.steps, 1.0))
+        timed("iteration_tokens_total", np.full(sum(run.steps for run in runs), 1.0))
         counted("prompt_tokens", rows.n_in.sum())
         counted("prompt_tokens_cached", cached * rows.n_in.sum())
         shown("num_requests_running", 7)
@@ -159,30 +158,15 @@ def test_the_page_of_a_vllm_that_ran_is_read():
 
 def test_two_pages_are_the_difference(usual, saved):
     early, late = saved(page(usual), "early.txt"), served(UNIT, seed=2, n_in=700)
-    both = replace(late, requests=late.requests)
-    text = page(usual)
-    # What lies between: the later run alone, added to the first one's page by hand.
-    first, second = window(early), window(saved(page(both), "own.txt"))
-    total = {}
-    for line in (text + page(both)).splitlines():
-        if line.startswith("#"):
-            continue
-        name, _, value = line.rpartition(" ")
-        total[name] = total.get(name, 0.0) + float(value)
-    kinds = [line for line in text.splitlines() if line.startswith("# TYPE")]
-    merged = []
-    for kind in kinds:
-        merged.append(kind)
-        own = {f"{kind.split()[2]}{end}" for end in ("", "_bucket", "_sum", "_count")}
-        merged += [f"{name} {value}" for name, value in total.items() if name.partition("{")[0] in own]
-    found = window(saved("\n".join(merged) + "\n", "late.txt"), early)
+    first, second = window(early), window(saved(page(late), "own.txt"))
+    both = saved(page(usual, late), "late.txt")
+    found = window(both, early)
     assert found.requests == second.requests
     assert found.n_in == pytest.approx(700)
-    assert found.ttft == pytest.approx(second.ttft)
-    assert found.tpot == pytest.approx(second.tpot)
-    assert found.in_flight == pytest.approx(second.in_flight)
+    for name in ("ttft", "tpot", "in_flight"):
+        assert getattr(found, name) == pytest.approx(getattr(second, name))
     assert found.within("ttft", 0.1) == pytest.approx(second.within("ttft", 0.1))
-    assert window(saved("\n".join(merged) + "\n", "late.txt")).requests == first.requests + second.requests
+    assert window(both).requests == first.requests + second.requests
 
 
 def test_what_runs_as_calibrated_is_as_predicted(usual, saved):

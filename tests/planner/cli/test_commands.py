@@ -91,7 +91,7 @@ def test_it_says_its_version_and_loads_no_command(capsys):
 
 def test_what_is_asked_most_is_answered_without_sympy():
     _, modules = loaded_by([ASKED, BENCH, [*STORE, *SESSIONS]])
-    assert {"inference_math.theory.plain", "inference_math_planner.laws.plain"} < modules
+    assert {"inference_math.theory.plain"} < modules
     assert not {"sympy", "scipy.stats"} & modules
 
 

@@ -3,31 +3,26 @@
 The page's JavaScript answers the same set-ups in `tests/book/explore/test_node.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from grids import each
 from made import Made
-from msgspec.structs import asdict
 from scipy import stats
 from setups import SETUPS, name_of
 
 import inference_math_planner as planner
-from inference_math import catalogue, simulate, theory
+from inference_math import SLA, Unit, Workload, catalogue, simulate, theory
 from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.load import loaded, settings_row
-from inference_math.unit import Unit
 from inference_math.unit.asked import target_of
 from inference_math.unit.batch import mean_seen, round_trip
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
 from inference_math.unit.steps import stored_tokens
-from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 
@@ -156,14 +151,15 @@ def scheduler(system):
         return simulate.Disaggregated(**pools, **common)
     if system.budget == np.inf:  # of an engine that plans no step ahead
         return simulate.Aggregated(**common)
-    return simulate.Chunked(system.budget, **common, habits=simulate.Habits(**asdict(system.admission)))
+    return simulate.Chunked(system.budget, **common, habits=system.admission)
 
 
 def tried(case, row):
     """Return a row as a fleet tries it, with its own places: of a pool's prompts each group of GPUs has its part."""
     if row["architecture"] != "disaggregated":
         return row
-    rows = queues.trials(case.asked, row["architecture"], row)
+    plain = settings_row(row["batch"], row["chunk"], row["prefill_units"], row["decode_units"])
+    rows = queues.trials(case.asked, row["architecture"], plain)
     own = next(one for one in rows if one.prefill_units == row.prefill_units)
     return queues.seated(own, row["batch"])
 

@@ -1,7 +1,5 @@
 """The light simulation against the full one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

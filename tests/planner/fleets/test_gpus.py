@@ -1,15 +1,12 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from made import Made
+from msgspec.structs import replace as replaced
 
-from inference_math import catalogue
+from inference_math import SLA, Unit, Workload, catalogue
 from inference_math.optimiser.answers import gpus_ranked
-from inference_math.unit import Unit
-from inference_math.workload import SLA, Workload
+from inference_math.unit.nearest import known_errors
 from inference_math_planner import across, plan
 from inference_math_planner.answers.notes import GUESSED, standing_of
 
@@ -97,7 +94,6 @@ def test_the_order_of_gpus(costs, order):
     ],
 )  # fmt: skip
 def test_what_a_row_stands_on(mode, unseen, changed, said):
-    row = Made({"source": "left out", "gpu": "b200", "kind": "dense", "engine": "vllm", "weights": "fp8"})
-    own = row | {"maker": "NVIDIA"} | changed
-    names = ("kind", "engine", "weights", "maker")
-    assert standing_of(mode, unseen, own["gpu"], "b200", *(own[name] for name in names), [row]) == said
+    row = replaced(known_errors()[0], source="left out", gpu="b200", kind="dense", engine="vllm", weights="fp8")
+    own = {name: getattr(row, name) for name in ("gpu", "kind", "engine", "weights")} | {"maker": "NVIDIA"} | changed
+    assert standing_of(mode, unseen, own.pop("gpu"), "b200", rows=[row], **own) == said

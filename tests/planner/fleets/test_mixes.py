@@ -1,7 +1,5 @@
 """Recorded traffic by name, against the tables of the traces themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -7,9 +7,8 @@ from math import ceil, floor, inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made import Made
+from hypothesis import given, strategies as st
+from made import Made, made
 from msgspec import structs
 
 from inference_math import Unit
@@ -24,6 +23,7 @@ from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
 from inference_math.unit.asked import of_units, target_of
+from inference_math.unit.types import Asked, Pools, UnitNumbers
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
@@ -48,14 +48,14 @@ def test_the_ends_of_nine_tenths_by_hand():
 
 def test_sizes_of_few_units_are_among_those_of_more():
     def of(units, prefill):
-        unit = Made({"gpus": 2, "drafts": 0, "accepted": 0.0})
-        pools = [Made({"prefill": one, "decode": unit, "units": units, "decode_moves": {}}) for one in prefill]
-        return Made({"units": units, "unit": unit, "pools": pools, "read_bw": 0.0, "pool_bw": 1.0})
+        unit = made(UnitNumbers, gpus=2, drafts=0, accepted=0.0)
+        pools = [made(Pools, prefill=one, decode=unit, units=units, decode_moves={}) for one in prefill]
+        return made(Asked, units=units, unit=unit, pools=pools, read_bw=0.0, pool_bw=1.0)
 
     assert queues.sizes_of(of(4, []), "chunked") == [1, 2, 3, 4]
     assert queues.sizes_of(of(2, []), "disaggregated") == [2]
-    assert queues.sizes_of(of(5, [Made({"gpus": 4})]), "disaggregated") == [3, 4, 5]
-    assert queues.sizes_of(of(3, [Made({"gpus": 1})]), "disaggregated") == [2, 3]
+    assert queues.sizes_of(of(5, [made(UnitNumbers, gpus=4)]), "disaggregated") == [3, 4, 5]
+    assert queues.sizes_of(of(3, [made(UnitNumbers, gpus=1)]), "disaggregated") == [2, 3]
     before = []
     for units in range(2, 200):
         sizes = queues.sizes_of(of(units, []), "disaggregated")
@@ -188,8 +188,7 @@ def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, tol
     assert asked.ahead is habits_of(engine, version=version, async_scheduling=told).ahead is ahead
     for name in ARCHITECTURES:
         system = queues.system_for(asked, name, settings_row(8, 2200, 1, 7))
-        assert system.admission == structs.replace(queues.AT_ONCE, ahead=ahead)
-    assert queues.AT_ONCE.ahead is False
+        assert system.admission == Habits(ahead=ahead)
 
 
 def test_each_group_of_attention_loads_its_prompts_over_links_of_its_own():

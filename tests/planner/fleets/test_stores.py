@@ -1,16 +1,14 @@
 """How big a store: sizes in bytes, what tiers find and bring, errors."""
 
-from __future__ import annotations
-
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from made import Made
+from msgspec.structs import replace
 from scipy.stats import t as student
 
-from inference_math import Unit
+from inference_math import SLA, Unit, Workload
 from inference_math.catalogue import tiers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.doubt import doubt
@@ -19,7 +17,6 @@ from inference_math.simulate import Steps
 from inference_math.simulate.cost import timed
 from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.steps import kv_sent
-from inference_math.workload import SLA, Workload
 from inference_math_planner import size_store
 from inference_math_planner.fleets.ladder import ladder_notes
 from inference_math_planner.fleets.loops import Habit, loop, session_habits
@@ -55,7 +52,7 @@ def test_a_ladder_is_the_loop_of_a_unit_in_bytes():
     assert rows.users["hbm"] == pytest.approx(means.border(8 * hbm))
     assert rows.users["dram"] == pytest.approx(means.border(8 * hbm + 2e12 / each))
     cost, turns = cost_of(UNIT), waiting(AGENTS, UNIT.front.seconds)
-    of_a_unit = store_for(turns.numbers, 20, timed(cost), 0.9, hbm, session_habits(Habit(), cost))
+    of_a_unit = store_for(turns, 20, timed(cost), 0.9, hbm, session_habits(Habit(), cost))
     assert found.needed[0.9] * 1e9 / each == pytest.approx(8 * of_a_unit)
     link = UNIT.gpus * tiers.tier("dram").read_bw
     seen = loop(turns, 20, cost, tokens=[hbm, 2e12 / each / 8], loads=[each / link])
@@ -216,7 +213,7 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
     for coefficients, factors in case.pairs(64):
         front = UNIT.front.seconds * np.exp(UNIT.front.sd * factors[2])
         pace = pace_of(case.asked, coefficients, factors)
-        served = Served(waiting(AGENTS, front).numbers, pace, habits, UNIT.kv_tokens(work.n_in))
+        served = Served(waiting(AGENTS, front), pace, habits, UNIT.kv_tokens(work.n_in))
         seen = served.seen(300 / 8, hits, [0.0, load])
         each.append((front + seen.ttft + 499 * seen.tpot) / (row.ttft + 499 * row.tpot))
     assert found.spread == pytest.approx((sorted(each)[3], sorted(each)[60]), rel=1e-6)
@@ -225,9 +222,9 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
 @pytest.mark.parametrize(("part", "said"), [(0.59, False), (0.61, True), (0.94, True), (0.96, False)])
 def test_turns_in_flight_that_take_most_of_hbm_wait_longer_than_means_say(part, said):
     """Simulated first tokens were late from six tenths of what fits on; where HBM is full, the law holds again."""
-    asked = Made({"turns": AGENTS.numbers, "users": 40, "units": 1, "gpus": 1, "front": 0.0, "bytes": 1.0})
+    asked = Made({"turns": AGENTS, "users": 40, "units": 1, "gpus": 1, "front": 0.0, "bytes": 1.0})
     asked |= {"tokens": [1e6], "loads": [0.0], "habits": session_habits(Habit(), lambda: 0.0)}
-    room = turns_held(session_of(AGENTS.numbers, 1.0), 1e6)
+    room = turns_held(session_of(AGENTS, 1.0), 1e6)
     row = Made({"in_flight": part * room, "together": 0.9, "ttft": 1.0})
     notes = ladder_notes(asked, [row], [1.0, 2.0, 3.0], 1, [0.9, 1.1])
     assert any(note["key"] == "ladder.brim" for note in notes) == said

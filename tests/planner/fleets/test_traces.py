@@ -1,15 +1,12 @@
 """Traces are read without dropping a line in silence, and the one-pass curve is what an LRU cache does."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from inference_math_planner.fleets import traces
 from inference_math_planner.fleets.traces import length_quantiles, read, reusable, reuse_curve

@@ -6,8 +6,10 @@ from math import ceil
 import numpy as np
 import pytest
 from grids import rest_long
+from msgspec import structs
 
 import inference_math_planner as planner
+from inference_math import theory
 from inference_math.catalogue.links import Link
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence.numerals import digits
@@ -20,7 +22,7 @@ from inference_math.unit import Unit, asked
 from inference_math.unit.asked import of_units
 from inference_math.unit.steps import kv_sent
 from inference_math.workload import SLA, Trace, Workload
-from inference_math_planner import Arrivals, fleet, laws
+from inference_math_planner import Arrivals, fleet
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.mixes import mix
@@ -41,7 +43,7 @@ def drawn():
 
 def played(found, one, rate, seed=0, share=0.9):
     """Return what a replica's requests see in each draw, played anew: other arrivals than those it was sized by."""
-    case = replace(found.case, units=one.units, work=replace(found.case.work, lengths="geometric")).asked
+    case = replace(found.case, units=one.units, work=structs.replace(found.case.work, lengths="geometric")).asked
     system = queues.system_for(case, one.architecture, one.row)
     paces = [queues.pace_of(case, *pair) for pair in found.pairs]
     later = case.handover if one.architecture == "disaggregated" else 0.0
@@ -114,7 +116,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     assert "a prompt takes longer" in found.hindered["chunked"]
     chunked, aggregated = (fleet(found, 20, architecture=name) for name in ("chunked", "aggregated"))
     assert chunked.row.chunk == 2000
-    scattered = replace(found.case, work=replace(found.case.work, lengths="geometric")).asked
+    scattered = replace(found.case, work=structs.replace(found.case.work, lengths="geometric")).asked
     run = queues.system_for(scattered, "chunked", chunked.row)
     assert chunked.settings["--max-num-seqs"] == chunked.plain["max_num_seqs"] == run.max_batch
     assert chunked.settings["--max-num-seqs"] <= asked.places(scattered)
@@ -265,7 +267,7 @@ def test_bursts_that_are_dealt_out_by_chance_thin_out(cv, replicas):
     found = [queues.thinned(cv, (seed + 0.5) / 8, 3000, replicas) for seed in range(8)]
     assert np.mean(found, axis=1) == pytest.approx(1)
     each = queues.cv_at_each(cv, replicas)
-    assert each == pytest.approx(float(laws.thinned_cv(cv_arrivals=cv, part=1 / replicas)))
+    assert each == pytest.approx(float(theory.thinned_cv(cv_arrivals=cv, part=1 / replicas)))
     assert np.std(found) == pytest.approx(each, rel=0.1)
     # Times are independent: sums of many scatter as those do that the theorem of the mean has.
     sums = np.reshape(found, (-1, 20)).sum(axis=1)
@@ -415,6 +417,6 @@ def test_chunks_are_not_short_of_places_where_only_a_request_s_mean_must_keep_th
     batches = {one.batch for one in queues.trials(long.case.asked, "chunked", row)}
     assert batches == {row.batch, UNIT.places(long.case.work)}
     # Their answers scatter, whatever those of the plan do: fewer fit at once.
-    fits = UNIT.places(replace(long.case.work, lengths="geometric"))
+    fits = UNIT.places(structs.replace(long.case.work, lengths="geometric"))
     assert fits < 0.8 * UNIT.places(long.case.work)
     assert fleet(long, 10, architecture="chunked").settings["--max-num-seqs"] <= fits

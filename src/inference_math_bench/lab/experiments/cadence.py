@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from inference_math import theory
 from inference_math.simulate import StepCost
 from inference_math.workload import Workload
 from inference_math.workload.lengths import geometric_cv
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
-from inference_math_planner import laws as later_laws
 from inference_math_planner.laws.laws import Law
 from inference_math_planner.laws.rounds import ClosedRounds
 
@@ -33,7 +33,7 @@ class Cadence(Experiment):
         law = ClosedRounds(self.users, self.n_out, t_w=cost.t_w, ttft_1=ttft_1, delta_h=one["delta_h"], every=every)
         gaps = Law(*law.gaps)
         return {
-            "clean": later_laws.clean_gaps(B=self.users, ranks=1, n_out=self.n_out, let_in=law.let_in),
+            "clean": theory.clean_gaps(B=self.users, ranks=1, n_out=self.n_out, let_in=law.let_in),
             "gap": law.mean_gap,
             "p50": laws.noisy_quantile(gaps, bench.scatter, 0.5),
             "p90": laws.noisy_quantile(gaps, bench.scatter, 0.9),

@@ -13,7 +13,6 @@ from inference_math.workload import Requests, Source, Workload
 from inference_math_bench.lab import costs as laws
 from inference_math_bench.lab.drive import benchmark
 from inference_math_bench.lab.experiments.bench import Arm, Bench, Experiment, Found, Values
-from inference_math_planner import laws as later_laws
 
 __all__ = ["ColdStart", "Spread"]
 
@@ -58,12 +57,12 @@ class ColdStart(Experiment):
         cv = self.source(arm["lengths"]).cv  # type: ignore[attr-defined]
         one = laws.means(cost, self.n_in, self.n_out, self.users, cv)
         parts = {"t_w": cost.t_w, "ttft_1": laws.own_time(cost, self.n_in), "delta_h": one["delta_h"]}
-        burst = later_laws.ttft_burst(B=self.users, together=arm["together"], **parts)
+        burst = theory.ttft_burst(B=self.users, together=arm["together"], **parts)
         steady = theory.expected_ttft_full(B=self.users, n_out=self.n_out, **parts)
         asked = {"B": self.users, "rounds": self.rounds, "together": arm["together"], "n_out": self.n_out, "cv": cv}
-        met = later_laws.prompts_met(**asked)
+        met = theory.prompts_met(**asked)
         told = {"burst": burst, "steady": steady, "rounds": self.rounds, "met": met}
-        whole = later_laws.ttft_benchmark(**told, ttft_1=parts["ttft_1"], delta_h=parts["delta_h"])
+        whole = theory.ttft_benchmark(**told, ttft_1=parts["ttft_1"], delta_h=parts["delta_h"])
         later = (self.rounds * whole - burst) / (self.rounds - 1)
         return {"burst": burst, "ttft": whole, "later": later, "ttft@steady": steady, "later@steady": steady}
 

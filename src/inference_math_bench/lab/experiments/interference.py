@@ -34,7 +34,7 @@ class Interference(Experiment):
         prompts, cv = (source.prompts if isinstance(source, Geometric) else (self.n_in,)), source.cv
         mean, gaps = laws.means(cost, self.n_in, N_OUT, users, cv), laws.gap_law(cost, prompts, N_OUT, users, cv)
         share = theory.prefill_share(B=users, n_out=N_OUT, **{k: mean[k] for k in ("t_w", "delta_p", "delta_h")})
-        printed = theory.expected_ttft(B=users, n_out=N_OUT, ttft_1=mean["delta_p"] * N_OUT)
+        printed = theory.expected_ttft(B=users, n_out=N_OUT, ttft_alone=mean["delta_p"] * N_OUT)
         said = {name: mean[name] for name in ("ttft", "tpot")}
         said |= {f"gap_p{q}": laws.noisy_quantile(gaps, bench.scatter, q / 100) for q in (50, 90, 99)}
         said |= {f"gap_p{q}@noiseless": gaps.quantile(q / 100) for q in (50, 90, 99)}

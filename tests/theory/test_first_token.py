@@ -1,19 +1,15 @@
 """The time to first token as it is measured, against benchmarks and arrivals played step by step."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
 from grids import rest_long
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from inference_math import simulate, theory
 from inference_math.simulate import Chunked, Habits, StepCost
 from inference_math.workload import Requests, Workload
-from inference_math_planner import laws
 
 PROMPT = 1000
 COSTS = {"t_w": 0.02, "ttft_1": 0.05, "delta_h": 1e-4}
@@ -43,10 +39,10 @@ def played(source, users, each, together, seed=0, front=0.0):
 
 
 def closed(users, each, together, n_out, cv):
-    burst = laws.ttft_burst(B=users, together=together, **COSTS)
+    burst = theory.ttft_burst(B=users, together=together, **COSTS)
     steady = theory.expected_ttft_full(B=users, n_out=n_out, **COSTS)
-    met = laws.prompts_met(B=users, rounds=each, together=together, n_out=n_out, cv=cv)
-    return laws.ttft_benchmark(
+    met = theory.prompts_met(B=users, rounds=each, together=together, n_out=n_out, cv=cv)
+    return theory.ttft_benchmark(
         burst=burst, steady=steady, rounds=each, met=met, ttft_1=COSTS["ttft_1"], delta_h=COSTS["delta_h"]
     )
 
@@ -56,7 +52,7 @@ def closed(users, each, together, n_out, cv):
 def test_a_burst_is_exact_where_steps_are_full(groups, together):
     users = groups * together
     run = played(Workload(PROMPT, 10_000), users, 1, together)
-    assert run.ttft.mean() == pytest.approx(laws.ttft_burst(B=users, together=together, **COSTS), rel=1e-9)
+    assert run.ttft.mean() == pytest.approx(theory.ttft_burst(B=users, together=together, **COSTS), rel=1e-9)
 
 
 @pytest.mark.parametrize("cv_of", rest_long(["half", "equal", "a ninth", "geometric"]))
@@ -80,27 +76,27 @@ def test_more_requests_of_each_user_bring_the_mean_down_as_the_formula_says():
     assert closed(64, 5, 8, 256, (1 / 9) / 3**0.5) / closed(64, 100, 8, 256, (1 / 9) / 3**0.5) == pytest.approx(
         few / many, rel=0.1
     )
-    burst = laws.ttft_burst(B=64, together=8, **COSTS)
+    burst = theory.ttft_burst(B=64, together=8, **COSTS)
     steady = theory.expected_ttft_full(B=64, n_out=256, **COSTS)
     parts = {"ttft_1": COSTS["ttft_1"], "delta_h": COSTS["delta_h"]}
-    met = laws.prompts_met(B=64, rounds=1e9, together=8, n_out=256, cv=(1 / 9) / 3**0.5)
-    waves = np.arange(1, laws.mixing_waves(cv=(1 / 9) / 3**0.5))
-    beside = [laws.prompts_beside_wave(B=64, n_out=256, cv=(1 / 9) / 3**0.5, wave=wave) for wave in waves]
+    met = theory.prompts_met(B=64, rounds=1e9, together=8, n_out=256, cv=(1 / 9) / 3**0.5)
+    waves = np.arange(1, theory.mixing_waves(cv=(1 / 9) / 3**0.5))
+    beside = [theory.prompts_beside_wave(B=64, n_out=256, cv=(1 / 9) / 3**0.5, wave=wave) for wave in waves]
     assert met == pytest.approx(sum(beside) - len(waves) * 63 / 256, rel=0.002)
-    needed = laws.rounds_needed(burst=burst, steady=steady, met=met, **parts, share_off=0.05)
+    needed = theory.rounds_needed(burst=burst, steady=steady, met=met, **parts, share_off=0.05)
     assert closed(64, needed, 8, 256, (1 / 9) / 3**0.5) == pytest.approx(steady * 1.05, rel=1e-6)
-    assert laws.rounds_needed(burst=steady, steady=steady, met=0, **parts, share_off=0.05) == 1
-    equal_met = laws.prompts_met(B=64, rounds=5, together=8, n_out=256, cv=0)
-    told = laws.ttft_benchmark(burst=burst, steady=steady, rounds=5, met=equal_met, **parts)
+    assert theory.rounds_needed(burst=steady, steady=steady, met=0, **parts, share_off=0.05) == 1
+    equal_met = theory.prompts_met(B=64, rounds=5, together=8, n_out=256, cv=0)
+    told = theory.ttft_benchmark(burst=burst, steady=steady, rounds=5, met=equal_met, **parts)
     assert told == pytest.approx((burst + 4 * steady + 4 * (7 - 63 / 256) * (0.05 - 1e-4)) / 5)
 
 
 @given(cv=st.floats(0.03, 0.19), rounds=st.integers(2, 400))
 def test_prompts_met_are_the_sum_of_their_waves(cv, rounds):
     """In the root of the waves, without the limit of what a step has room for: an integral is half as much again."""
-    waves = range(1, min(rounds - 1, int(laws.mixing_waves(cv=cv))) + 1)
-    beside = [laws.prompts_beside_wave(B=64, n_out=256, cv=cv, wave=wave) - 63 / 256 for wave in waves]
-    met = laws.prompts_met(B=64, rounds=rounds, together=64, n_out=256, cv=cv)
+    waves = range(1, min(rounds - 1, int(theory.mixing_waves(cv=cv))) + 1)
+    beside = [theory.prompts_beside_wave(B=64, n_out=256, cv=cv, wave=wave) - 63 / 256 for wave in waves]
+    met = theory.prompts_met(B=64, rounds=rounds, together=64, n_out=256, cv=cv)
     assert met == pytest.approx(sum(beside), rel=0.08, abs=0.03)  # one wave alone is 4 % off
 
 
@@ -115,12 +111,12 @@ def test_users_who_began_together_meet_less_and_less():
     means = np.mean(seen, axis=0)
     beside = (means - COSTS["t_w"] - COSTS["ttft_1"] - COSTS["delta_h"] * (users - 1)) / COSTS["ttft_1"]
     for wave in (2, 4, 8):
-        told = laws.prompts_beside_wave(B=users, n_out=n_out, cv=span / 3**0.5, wave=wave)
+        told = theory.prompts_beside_wave(B=users, n_out=n_out, cv=span / 3**0.5, wave=wave)
         assert beside[wave] == pytest.approx(told, rel=0.15)
-    assert laws.mixing_waves(cv=span / 3**0.5) == pytest.approx(24, abs=0.5)
-    assert laws.mixing_waves(cv=1) < 0.1  # geometric answers: at once
-    assert laws.prompts_beside_wave(B=32, n_out=170, cv=0.5, wave=1000) == pytest.approx(31 / 170)
-    assert laws.prompts_beside_wave(B=32, n_out=170, cv=0.001, wave=1) == 31  # all of them, and no more
+    assert theory.mixing_waves(cv=span / 3**0.5) == pytest.approx(24, abs=0.5)
+    assert theory.mixing_waves(cv=1) < 0.1  # geometric answers: at once
+    assert theory.prompts_beside_wave(B=32, n_out=170, cv=0.5, wave=1000) == pytest.approx(31 / 170)
+    assert theory.prompts_beside_wave(B=32, n_out=170, cv=0.001, wave=1) == 31  # all of them, and no more
 
 
 @given(users=st.integers(2, 24), wait=st.floats(1.0, 3.0))
@@ -129,7 +125,7 @@ def test_a_front_longer_than_a_wave_takes_to_end_makes_every_wave_a_burst(users,
     """Equal answers, all prompts fit a step: who began together stays together, and no decode meets a prompt."""
     run = played(Workload(PROMPT, 50), users, 6, users, front=wait * users * (COSTS["t_w"] + 0.01))
     front = wait * users * (COSTS["t_w"] + 0.01)
-    burst = laws.ttft_burst(B=users, together=users, **COSTS)
+    burst = theory.ttft_burst(B=users, together=users, **COSTS)
     assert np.allclose(run.ttft, front + burst)
     decodes = COSTS["t_w"] + COSTS["delta_h"] * users
     assert np.allclose(run.tpot, decodes)
@@ -144,7 +140,7 @@ def test_a_front_gathers_users_who_are_computed_one_by_one_again(users):
     assert gathered.ttft.mean() - front > 1.5 * spread.ttft.mean()
     # In each wave as in the opening one, less the bare steps that they come apart by.
     bare = COSTS["t_w"] + COSTS["delta_h"] * users / 2
-    expected = laws.ttft_burst(B=users, together=1, **COSTS) - (users - 1) / 2 * bare
+    expected = theory.ttft_burst(B=users, together=1, **COSTS) - (users - 1) / 2 * bare
     assert gathered.ttft.iloc[users:].mean() - front == pytest.approx(expected, rel=0.1)
 
 
@@ -157,12 +153,12 @@ def test_random_arrivals_wait_one_and_a_half_steps(lengths, share, off):
     run = simulate.open_loop(
         Workload(PROMPT, n_out, lengths=lengths), COST, rate=rate, requests=12_000, warmup=1500, seed=3
     ).requests
-    filled = laws.engine_load(rate=rate, n_out=n_out, ttft_1=COSTS["ttft_1"], delta_h=COSTS["delta_h"])
+    filled = theory.engine_load(rate=rate, n_out=n_out, ttft_1=COSTS["ttft_1"], delta_h=COSTS["delta_h"])
     assert filled == pytest.approx(share)
     on_prompts = rate * COSTS["ttft_1"]
-    told = laws.ttft_open(filled=filled, on_prompts=on_prompts, t_w=COSTS["t_w"], ttft_1=COSTS["ttft_1"])
+    told = theory.ttft_open(filled=filled, on_prompts=on_prompts, t_w=COSTS["t_w"], ttft_1=COSTS["ttft_1"])
     assert told == pytest.approx(run.ttft.mean(), rel=off)
-    assert laws.open_step(filled=filled, t_w=COSTS["t_w"]) == pytest.approx(run.tpot.mean(), rel=off + 0.03)
+    assert theory.open_step(filled=filled, t_w=COSTS["t_w"]) == pytest.approx(run.tpot.mean(), rel=off + 0.03)
 
 
 def test_an_engine_that_is_idle_has_no_step_to_wait_for():
@@ -170,13 +166,13 @@ def test_an_engine_that_is_idle_has_no_step_to_wait_for():
     run = simulate.open_loop(Workload(PROMPT, 16), COST, rate=0.05, requests=2000, warmup=100, seed=1).requests
     alone = COSTS["t_w"] + COSTS["ttft_1"]
     assert run.ttft.mean() == pytest.approx(alone, rel=0.02)
-    quiet = laws.ttft_open(filled=0, on_prompts=0, t_w=COSTS["t_w"], ttft_1=COSTS["ttft_1"])
+    quiet = theory.ttft_open(filled=0, on_prompts=0, t_w=COSTS["t_w"], ttft_1=COSTS["ttft_1"])
     assert quiet - alone == pytest.approx(COSTS["t_w"] / 2)
 
 
 def test_a_delay_between_answer_and_prompt_empties_places():
     run = played(Workload(PROMPT, 200, lengths="geometric"), 16, 200, 4, front=1.0)
     engine = run.latency.mean() - 1.0
-    inside = laws.users_inside(B=16, latency=engine, front=1.0)
+    inside = theory.users_inside(B=16, latency=engine, front=1.0)
     busy = (run.latency - 1.0).sum() / run.finished.max()
     assert inside == pytest.approx(busy, rel=0.02)

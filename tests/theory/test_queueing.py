@@ -1,16 +1,13 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from inference_math import simulate
+from inference_math import simulate, theory
 from inference_math.theory.notation import QUANTITIES
 from inference_math.workload import Trace, Workload
-from inference_math_planner import laws
 
 
 def test_the_restaurant():
-    assert laws.littles_law(rate=10, latency=2.3) == 23
+    assert theory.littles_law(rate=10, latency=2.3) == 23
 
 
 @pytest.mark.parametrize("source", ["fixed", "mixed"])
@@ -31,14 +28,14 @@ def test_the_simulated_wait_is_pollaczek_and_khinchines(source):
         scheduler=simulate.Disaggregated(1, 1),
     )
     wait = float(run.requests.ttft.mean()) - mean
-    assert laws.prefill_wait(load=load, ttft_1=mean, cv_in=cv) == pytest.approx(wait, rel=0.05)
+    assert theory.prefill_wait(load=load, ttft_alone=mean, cv_in=cv) == pytest.approx(wait, rel=0.05)
 
 
 def test_the_utilisation_is_the_waits_inverse():
     limit, mean, cv = 0.4, 0.14, 0.8
-    load = laws.prefill_utilisation(sla_ttft=limit, ttft_1=mean, cv_in=cv)
-    assert mean + laws.prefill_wait(load=load, ttft_1=mean, cv_in=cv) == pytest.approx(limit)
-    assert laws.prefill_utilisation(sla_ttft=0.1, ttft_1=mean, cv_in=cv) == 0
+    load = theory.prefill_utilisation(sla_ttft=limit, ttft_alone=mean, cv_in=cv)
+    assert mean + theory.prefill_wait(load=load, ttft_alone=mean, cv_in=cv) == pytest.approx(limit)
+    assert theory.prefill_utilisation(sla_ttft=0.1, ttft_alone=mean, cv_in=cv) == 0
 
 
 @pytest.mark.parametrize("concurrency", [4, 23])
@@ -49,21 +46,21 @@ def test_littles_law_in_the_simulator(concurrency):
         concurrency=concurrency, requests=4000, warmup=200, start="steady",
     )  # fmt: skip
     stay = float(run.requests.latency.mean())
-    assert laws.littles_law(rate=run.request_rate, latency=stay) == pytest.approx(concurrency, rel=0.03)
+    assert theory.littles_law(rate=run.request_rate, latency=stay) == pytest.approx(concurrency, rel=0.03)
 
 
 def test_a_pool_of_one_unit_is_pollaczek_and_khinchine():
     """With one unit and arrivals at random, who waits is who finds it busy: the share is its load."""
     load = QUANTITIES["load"].symbol
     one = {"p_wait": load, "prefill_units": 1, "cv_arrivals": 1}
-    pool = laws.pool_wait.expr.subs({QUANTITIES[name].symbol: value for name, value in one.items()})
-    assert laws.prefill_wait.equals(pool)
+    pool = theory.pool_wait.expr.subs({QUANTITIES[name].symbol: value for name, value in one.items()})
+    assert theory.prefill_wait.equals(pool)
 
 
 def test_the_quantile_of_the_wait_leaves_that_share_beyond_it():
     """Who waits, waits exponentially: the chance to wait longer than w is P·exp(−w·P/mean)."""
     for p_wait, mean in ((0.9, 0.2), (0.3, 1.7)):
         for q in (0.8, 0.95, 0.999):
-            wait = laws.wait_quantile(q=q, p_wait=p_wait, mean_wait=mean)
+            wait = theory.wait_quantile(q=q, p_wait=p_wait, mean_wait=mean)
             assert p_wait * np.exp(-wait * p_wait / mean) == pytest.approx(1 - q)
-    assert laws.wait_quantile(q=0.5, p_wait=0.3, mean_wait=1.0) == 0
+    assert theory.wait_quantile(q=0.5, p_wait=0.3, mean_wait=1.0) == 0

@@ -1,6 +1,4 @@
-"""What stands before and after the engine; that fronts are fitted well is tested in tests/research."""
-
-from __future__ import annotations
+"""What stands before and after the engine."""
 
 from math import exp
 

@@ -20,25 +20,25 @@ def littles_law(rate, latency):
 
 
 @formula(r"\mathrm{E}[\mathrm{wait}]", unit="s", claim="C34")
-def prefill_wait(load, ttft_1, cv_in):
+def prefill_wait(load, ttft_alone, cv_in):
     """Mean wait of prompts that arrive at random for one prefill unit (Pollaczek and Khinchine)."""
     rest = (1 + cv_in**2) / 2  # mean rest of a prefill that an arrival finds under way, over the mean prefill
-    return load * ttft_1 * rest / (1 - load)
+    return load * ttft_alone * rest / (1 - load)
 
 
 @formula(r"\ell_{\max}", claim="C34")
-def prefill_utilisation(sla_ttft, ttft_1, cv_in):
+def prefill_utilisation(sla_ttft, ttft_alone, cv_in):
     """Share of its time that a prefill unit may work when the mean TTFT must meet a limit; 0 if none may."""
-    wait = sp.Max(0, sla_ttft - ttft_1)
-    return wait / (wait + ttft_1 * ((1 + cv_in**2) / 2))
+    wait = sp.Max(0, sla_ttft - ttft_alone)
+    return wait / (wait + ttft_alone * ((1 + cv_in**2) / 2))
 
 
 @formula(r"\mathrm{E}[\mathrm{wait}_{n_p}]", unit="s", claim="C34")
-def pool_wait(p_wait, load, ttft_1, prefill_units, cv_in, cv_arrivals):
+def pool_wait(p_wait, load, ttft_alone, prefill_units, cv_in, cv_arrivals):
     """Mean wait for a pool of prefill units with one queue (Allen and Cunneen); with arrivals at random exact for one
     unit, and for exponential prefill times.
     """
-    return p_wait * ttft_1 / (prefill_units * (1 - load)) * (cv_arrivals**2 + cv_in**2) / 2
+    return p_wait * ttft_alone / (prefill_units * (1 - load)) * (cv_arrivals**2 + cv_in**2) / 2
 
 
 @formula(r"c_{\mathrm{a},p}", claim="C34")
