@@ -11,9 +11,10 @@
 
   // A unit, and what is asked of it.
   const asks = (given, plan) => {
-    const question = page.question(given);
+    const one = page.ask(given);
+    const { asked: question, centred } = one;
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
-    const pace = math.pace_of({ ...question, work }, page.coefficients(given), [1, 1, 0]);
+    const pace = math.pace_of({ ...question, work }, centred.found, [1, 1, 0]);
     const [engine, span] = [data.engines[given.engine], plan["random-range-ratio"] / 100];
     const longest = [work.n_in, work.n_out].map((mean) => Math.max(...math.bench_lengths(mean, span, [1 - 1e-9])));
     const limits = math.bench_limits(engine, data.usual[given.engine][given.gpu], Number(given.dp), plan["max-num-batched-tokens"], plan["max-num-seqs"] ?? Infinity, 0);
@@ -22,7 +23,7 @@
     if (refused.length) throw new Error(math.say(refused));
     const system = math.bench_system(unit, work, engine, limits, data.habits[given.engine]);
     const places = math.max_kv_seqs(unit, work, engine);
-    return { question, work, pace, system, limits, places, asked: {
+    return { one, question, work, pace, system, limits, places, asked: {
       n_in: work.n_in, n_out: work.n_out, alpha: 0, rows: [], span, users: Math.min(plan["max-concurrency"], plan["num-prompts"]),
       count: plan["num-prompts"], rate: plan["request-rate"], front: question.front, prefill: [], gaps: data.crowd.gaps, chances: data.crowd.lengths,
     } };
@@ -34,23 +35,17 @@
   };
   // How far off what cadences gain may be, by the columns of a row; see `planner.cadences`.
   const doubts = ({ model, gpu, prompt, output }) => math.cadence_doubts(data.comparisons, data.models[model].kind, data.gpus[gpu].generation, Number(prompt), Number(output));
-  // What was never calibrated of it, or does not fit, or widens its intervals, as the command line notes it.
-  const outside = (given, work, users, places) => [
-    ...math.outside(page.calibration(given).scope, page.inputs(given, users)),
-    ...math.too_long(given.model, data.models[given.model].context, math.longest_request(work)), ...math.crowding(users, places),
-    ...math.widened(page.stand(given), page.errors),
-  ];
   // What `planner.foresee` returns.
   const play = (given, plan) => {
-    const { question, work, pace, system, limits, places, asked: what } = asks(given, plan);
+    const { one, question, work, pace, system, limits, places, asked: what } = asks(given, plan);
     const told = math.bench(system, pace, what);
     const { spread } = data.fronts;
-    const own = spread[data.models[given.model].kind];
+    const own = spread[one.of.model.kind];
     const wide = question.unit.drafts > 0 ? Math.max(own, spread.drafting) : own;
     const users = Math.max(1, told.in_flight);
-    const late = math.bench_latency_ends(question.unit, work, [page.coefficients(given), ...page.draws(given).map(([found]) => found)], page.spreadOf(given, users), users);
+    const late = math.bench_latency_ends(question.unit, work, [one.centred.found, ...math.draws_of(one, data).map(([found]) => found)], math.left_of(one, users, data), users);
     const ends = math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide);
-    return { ...told, said: math.bench_said(told, limits, question.front, ends, late, Number(given.dp)).map(math.say), notes: outside(given, work, what.users, places).map(math.say) };
+    return { ...told, said: math.bench_said(told, limits, question.front, ends, late, Number(given.dp)).map(math.say), notes: [...math.uncalibrated(one, work, what.users, places, data), ...math.widened(math.stand_of(one.of), data.errors)].map(math.say) };
   };
 
   const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,

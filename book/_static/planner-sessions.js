@@ -19,38 +19,26 @@
     const prompt = math.prompt_of(math.session_of(turns, 1));
     if (prompt > MOST) throw new Error(`Prompts must have at most ${math.digits(MOST)} tokens in the mean, not ${math.digits(prompt)}: take fewer or shorter turns`);
     const own = { ...given, goal: "unit", prompt: String(prompt), output: String(plan.answer), lengths: "fixed", stored: "0", tier: "hbm", sessions: "0" };
-    const question = page.question(own);
+    const one = page.ask(own);
+    const question = one.asked;
     const { unit } = question;
     const groups = Number(given.dp);
     const longest = plan.shared + plan.first + (plan.turns - 1) * (plan.message + plan.answer) + plan.answer;
     if (math.kv_tokens(unit, longest) < groups * longest) {
       throw new Error(`A unit of ${unit.gpus} × ${given.gpu} must hold the longest request, ${math.digits(longest)} tokens${groups > 1 ? ` in each of ${groups} groups of attention` : ""}, beside its weights`);
     }
-    const bytes = math.kv_sent(unit, prompt) / prompt;
     const below = Object.keys(TIERS).filter((name) => plan[name] > 0);
-    return { own, question, below, asked: {
-      turns, users: plan.users, units: plan.units, gpus: unit.gpus, front: question.front, bytes,
-      tokens: [math.kv_tokens(unit, prompt), ...below.map((name) => 1e9 * plan[name] / bytes / plan.units)],
-      loads: [0, ...below.map((name) => math.kv_loaded(unit, prompt, unit.gpus * data.tiers[name].read_bw) / prompt)],
-      habits: { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, gives: unit.gives, brings: 1 + unit.drafts },
-      doubt: question.doubts.store,
-    } };
+    const tiers = below.map((name) => [1e9 * plan[name], data.tiers[name].read_bw]);
+    const habits = { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, gives: unit.gives, brings: 1 + unit.drafts };
+    return { own, one, names: ["hbm", ...below], asked: math.ladder_numbers(turns, plan.users, question, plan.units, tiers, habits) };
   };
   // What `planner.size_store` returns.
   const size = (given, plan) => {
-    const { own, question, below, asked } = asks(given, plan);
-    const cost = math.pace_of(question, page.coefficients(own), [1, 1, 0]);
-    const rows = math.ladder(asked, cost);
-    const kept = math.users_kept(asked, cost, own.ttft / 1000, own.tpot / 1000);
-    rows.forEach((row, k) => { row.kept = kept[k]; });
-    const last = rows[rows.length - 1];
-    const sizes = math.sizes_for(asked, cost);
-    const units = below.length ? math.units_alone(asked, cost, last.rate) : asked.units;
-    const drawn = page.draws(own);
-    const fronts = drawn.map(([, factors]) => question.front * Math.exp(question.front_sd * factors[2]));
-    const ends = math.latency_ends(asked, drawn.map(([found, factors]) => math.pace_of(question, found, factors)), fronts, last);
-    const stands = below.length ? [math.stands_on(data.comparisons.store)] : [];
-    return { rows, sure: math.tier_verdicts(asked, rows), names: ["hbm", ...below], sizes, units, ends, asked, head: math.ladder_head(asked, last, [own.ttft / 1000, own.tpot / 1000, last.kept], sizes).map(math.say), notes: [...math.ladder_notes(asked, rows, sizes, units, ends), ...stands].map(math.say) };
+    const { own, one, names, asked } = asks(given, plan);
+    const cost = math.pace_of(one.asked, one.centred.found, [1, 1, 0]);
+    const limits = [own.ttft / 1000, own.tpot / 1000];
+    const found = math.ladder_found(asked, cost, one.asked, math.draws_of(one, data), limits, data.comparisons.store);
+    return { ...found, names, asked, head: found.head.map(math.say), notes: found.notes.map(math.say) };
   };
 
   // Of layouts that are not named the first that holds the longest request, on the fewest GPUs.
@@ -87,7 +75,8 @@
         const limits = Object.fromEntries(names.map((name) => [name, loosened(name, factor)]));
         const one = { ...given, ...planned_, ...limits };
         yield;
-        const [question, drawn] = [page.question(one), page.draws(one)];
+        const asked = page.ask(one);
+        const [question, drawn] = [asked.asked, math.draws_of(asked, data)];
         const solved = math.solve(question, drawn);
         if (!solved.best) continue;
         const goal = { traffic: one.traffic, have: 0, cv: Number(one.arrivals) };
@@ -133,9 +122,9 @@
       const given = first(page.state());
       const found = size(given, planned(given));
       const { digits, percent, as_gb } = math;
-      const { names, asked, rows } = found;
+      const { names, asked, rows, kept } = found;
       share.fill(table, ["up to", "its size", "found", "users whose caches fit", "users within the limits", "turns/s", "gain", "how sure", "TTFT (s)", "TPOT (ms)", "prompts' share of time", "in flight"], rows.map((row, k) => [
-        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(row.kept), digits(row.rate), digits(row.rate / rows[0].rate), math.say(math.cell(found.sure[k])), digits(row.ttft), digits(1000 * row.tpot),
+        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(kept[k]), digits(row.rate), digits(row.rate / rows[0].rate), math.say(math.cell(found.sure[k])), digits(row.ttft), digits(1000 * row.tpot),
         percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
       ]));
       const [load, ...others] = found.head;

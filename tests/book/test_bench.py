@@ -26,9 +26,6 @@ PLAN = {"max-concurrency": 16, "num-prompts": 200, "random-range-ratio": 20, "ma
     rest_long([
         ({}, {"request-rate": 2.5}), ({"engine": "sglang", "drafts": "2"}, {"max-num-batched-tokens": 4096}),
         ({}, {"random-range-ratio": 0}), ({"front": "10"}, {"max-concurrency": 3}),
-        ({"engine": "trtllm", "gpu": "b200"}, {"max-concurrency": 200, "request-rate": 20}),
-        ({"model": "deepseek-v3", "gpu": "h200-sxm", "tp": "1", "dp": "8", "experts": "whole", "kv": "bf16"}, {}),
-        ({"tp": "1", "weights": "int4", "prompt": "20000", "output": "30"}, {"max-concurrency": 100}),
         ({}, {"max-num-batched-tokens": None, "max-num-seqs": 4}),
         ({"gpu": "a100-80gb", "weights": "bf16", "tp": "4", "kv": "bf16"}, {"max-num-batched-tokens": None}),
     ], 2),

@@ -7,9 +7,8 @@ from math import isfinite
 
 import pandas as pd
 import pytest
-from forms import DEFAULT, case_of, planned, settings, unit_of
+from forms import DEFAULT, case_of, planned, unit_of
 from grids import rest_long
-from node import close, plain
 
 from inference_math.evidence.numerals import digits
 from inference_math.optimiser.verdict import hundredths
@@ -21,20 +20,6 @@ from inference_math_planner.fleets.mixes import MIXES, mix
 pytestmark = pytest.mark.browser
 PAGE = "book/planner.html"
 OPENED = DEFAULT | {"tp": "auto"}  # which finds the two GPUs of the case
-QUESTIONS = """givens => givens.map((given) => {
-    const page = window.inferenceMathPlanner;
-    return [page.question(given), page.coefficients(given), given.drawn ? page.draws(given) : []];
-})"""
-
-
-def test_the_form_asks_what_the_package_asks(page):
-    """The records that the kernel takes; what it makes of them, `tests/book/explore/test_node.py` compares."""
-    givens = [given | {"drawn": i % 10 == 0} for i, given in enumerate(settings(60))]
-    for given, (asked, found, draws) in zip(givens, page.evaluate(QUESTIONS, givens), strict=True):
-        case = case_of(given).checked()
-        assert close(plain(case.asked), asked), given
-        assert close(plain(case.pairs(0)[0][0]), found), given
-        assert not given["drawn"] or close(plain(case.pairs(64)), draws), given
 
 
 def complete(page):
@@ -96,15 +81,7 @@ def rows_of(page, table):
     rest_long([
         {"goal": "have", "have": "6", "price": "3"},
         {"promise": "means", "link": "tcp", "sessions": "100", "front": "15", "units": "3"},
-        {"engine": "trtllm", "gpu": "b200", "ttft": "1000", "traffic": "200", "units": "4"},
-        {"gpu": "l40s", "tp": "8", "ttft": "2000", "traffic": "4", "units": "3"},
-        {"ttft": "2000", "tpot": "50", "traffic": "8", "arrivals": "4", "promise": "0.99", "price": "0", "units": "3"},
-        {"model": "gpt-oss-120b", "weights": "mxfp4", "gpu": "h100-sxm", "stored": "70", "tier": "own",
-         "units": "3"},
         {"lengths": "azure-code", "ttft": "1500", "stored": "25", "tier": "dram", "units": "3"},
-        # In no chunk a prompt is in time at full load: whole ones are tried beside decodes.
-        {"model": "gpt-oss-120b", "tp": "1", "weights": "mxfp4", "prompt": "2000", "output": "500",
-         "ttft": "500", "tpot": "10", "traffic": "9", "units": "3"},
     ], 2),
 )  # fmt: skip
 def test_queues_are_those_of_the_package(page, changes):
@@ -216,12 +193,8 @@ def test_a_link_has_the_means_of_a_mix_as_the_form_shows_them(open_page):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    rest_long([
-        {"prompt": "500", "stored": "90", "ttft": "300", "engine": "trtllm"}, {"ttft": "100", "tpot": "10"},
-        {"prompt": "20000"}, {"gpu": "b200", "engine": "sglang", "ttft": "120"},
-    ], 2),
-)  # fmt: skip
+    "changes", [{"prompt": "500", "stored": "90", "ttft": "300", "engine": "trtllm"}, {"ttft": "100", "tpot": "10"}]
+)
 def test_the_page_says_what_the_package_prints(page, changes):
     set_to(page, **changes, goal="unit")  # what one unit does at full load
     expected = planned(DEFAULT | changes)

@@ -2,15 +2,22 @@
 
 import random
 from dataclasses import fields
+from functools import cache
+
+from msgspec import convert, to_builtins
 
 from inference_math import SLA, Unit, Workload, catalogue
 from inference_math.catalogue.links import link, links
 from inference_math.catalogue.tiers import Tier, tier, tiers
 from inference_math.optimiser.case import Case
+from inference_math.unit.kernels import kernels
+from inference_math_book.explore.browser import data
+from inference_math_book.explore.form import Known
+from inference_math_book.explore.packing import unpack
 from inference_math_planner import plan
 from inference_math_planner.fleets.mixes import MIXES, mix
 
-__all__ = ["DEFAULT", "case_of", "planned", "settings", "unit_of"]
+__all__ = ["DEFAULT", "as_fields", "case_of", "known", "planned", "settings", "unit_of"]
 
 DEFAULT = {
     "model": "llama-3-70b", "gpu": "h100-sxm", "tp": "2", "weights": "fp8", "kv": "bf16", "engine": "vllm",
@@ -20,6 +27,20 @@ DEFAULT = {
     "drafts": "0", "accepted": "80", "link": "rdma", "sessions": "0", "front": "", "prices": "",
     "imbalance": "", "prefill": "",
 }  # fmt: skip
+
+
+def as_fields(given):
+    """Return the settings as the form's script has them."""
+    return {"pooled": [], **given}
+
+
+@cache
+def known():
+    """Return what the page is sent, as its questions take it."""
+    sent = data()
+    unpack(sent)
+    sent["kernels"] = to_builtins(kernels())  # without fields that only some of them have
+    return convert({name: sent[name] for name in Known.__struct_fields__}, Known, strict=False)
 
 
 def unit_of(given):

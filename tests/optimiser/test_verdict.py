@@ -68,8 +68,8 @@ def test_a_store_that_changes_the_architecture_has_the_doubts_of_both():
     assert isnan(nowhere.chance)
     assert nowhere.sure == ""
     own = doubt(known_comparisons()["store"], "dense", "Hopper", 2200, 170)
-    assert case.doubts["store"] == own
-    chunks, pools = case.doubts["chunked"], case.doubts["disaggregated"]
+    assert case.asked.doubts["store"] == own
+    chunks, pools = case.asked.doubts["chunked"], case.asked.doubts["disaggregated"]
     both = beside(own, chunks, pools)
     assert both[1] == pytest.approx(np.linalg.norm([own[1], chunks[1], pools[1]]))
     assert stored.chance == pytest.approx(stats.t(4).cdf((np.log(stored.gain) + both[0]) / both[1]))

@@ -15,7 +15,7 @@ from typing import Any
 
 from inference_math.evidence.numerals import as_gb, digits, in_ms, in_seconds, most_of, percent
 
-__all__ = ["HOLE", "JOINS", "say", "templates"]
+__all__ = ["HOLE", "JOINS", "is_of", "say", "templates"]
 
 HOLE = re.compile(r"\{(\w+)(?::(\w+)|\|([^|{}]*)\|((?:[^{}]|\{\})*))?\}")  # {name}, {name:format}, {name|one|others}
 JOINS = {
@@ -51,6 +51,16 @@ def say(said: Any) -> str:
         return str(said)
     template = said["text"] if "text" in said else templates()[said["key"]]
     return HOLE.sub(lambda hole: _filled(said[hole[1]], *hole.groups()[1:]), template)
+
+
+def is_of(key: str, said: str) -> bool:
+    """Tell whether a sentence is of a template, whatever stands in its holes.
+
+    >>> is_of("outside.long", say({"key": "outside.long", "tokens": 9e3, "context": 8192, "model": "llama-3-8b"}))
+    True
+    """
+    texts = HOLE.split(templates()[key])[:: HOLE.groups + 1]
+    return re.fullmatch(".*".join(map(re.escape, texts)), said) is not None
 
 
 def _filled(value: Any, form: str | None, one: str | None, others: str | None) -> str:

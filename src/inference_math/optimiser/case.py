@@ -10,20 +10,18 @@ import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
-from inference_math.optimiser.doubt import doubts
-from inference_math.optimiser.starts import page_of
+from inference_math.optimiser.question import Service, asked_of, laid_apart
 from inference_math.unit import Unit
 from inference_math.unit.asked import crowded, of_architecture, scattered_over
 from inference_math.unit.front import Front, handover
 from inference_math.unit.nearest import known_comparisons, planning_option, plans_ahead
 from inference_math.unit.rates import acceleration
-from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Pools, StepCosts
+from inference_math.unit.types import Asked, DrawnCoefficients, Pools, StepCosts
 from inference_math.workload import SLA, Workload
 
 __all__ = ["DRAWS", "MOST_UNITS", "Case", "offloading", "under"]
@@ -80,16 +78,6 @@ class Case:
         return own
 
     @property
-    def read_bw(self) -> float:
-        """Bytes per second that the unit loads from its tier; 0 for HBM."""
-        return self.unit.gpus * self.tier.read_bw if self.tier else 0.0
-
-    @property
-    def pool_bw(self) -> float:
-        """Bytes per second that the unit sends to, or takes from, units of another pool."""
-        return self.unit.gpus * as_link("link", self.link).of(self.unit.gpu)
-
-    @property
     def fronted(self) -> Front:
         """What a TTFT has beside the engine's steps: as somebody measured it, or as it was fitted."""
         known = self.unit.front
@@ -98,29 +86,24 @@ class Case:
     @cached_property
     def asked(self) -> Asked:
         """The case as `optimiser.answers` takes it."""
-        return Asked(
-            unit=self.unit.numbers, pools=self._pools, moves={},
-            work=self.work, engine=engine(self.unit.engine), units=self.units,
-            ttft=self.sla.ttft, tpot=self.sla.tpot, quantile=self.sla.quantile or 0.0,
+        unit, named = self.unit, self.unit.async_scheduling
+        under = Service(
+            units=self.units, ttft=self.sla.ttft, tpot=self.sla.tpot, quantile=self.sla.quantile or 0.0,
             front=self.fronted.seconds, front_sd=self.fronted.sd, handover=handover().seconds,
-            read_bw=self.read_bw, pool_bw=self.pool_bw, price=self.price or 0.0,
-            watts=self.unit.gpu.tdp or 0.0,
-            doubts=self.doubts, sessions=self.sessions, context=self.unit.model.context or 0,
-            ahead=plans_ahead(self.unit.engine, self.unit.version, self.unit.async_scheduling),
-            planning=planning_option(self.unit.engine, self.unit.async_scheduling),
-            page=page_of(engine(self.unit.engine), self.unit.kind, self.unit.gpu.generation),
+            tier_bw=self.tier.read_bw if self.tier else 0.0, link_bw=as_link("link", self.link).bw or 0.0,
+            price=self.price or 0.0, sessions=self.sessions,
+            ahead=plans_ahead(unit.engine, unit.version, named), planning=planning_option(unit.engine, named),
         )  # fmt: skip
+        return asked_of(unit.deployment, unit.numbers, self._pools, self.work, under, known_comparisons())
 
     @property
     def _pools(self) -> list[Pools]:
         if self.prefill is None and self.decode is None:
             return []
         first, then = self.prefill or self.unit, self.decode or self.unit
-        return [Pools(
-            prefill=first.numbers, decode=then.numbers,
-            units=self.units if self.pool_units is None else self.pool_units,
-            prefill_moves=moves(self.unit, first), decode_moves=moves(self.unit, then),
-        )]  # fmt: skip
+        units = self.units if self.pool_units is None else self.pool_units
+        found, *each = (asdict(one.coefficients) for one in (self.unit, first, then))
+        return [laid_apart(first.numbers, then.numbers, units, found, each)]
 
     def resized(self, **changes: Any) -> Case:
         """Return the case with all of its units changed, as `Unit.resized` does."""
@@ -130,11 +113,6 @@ class Case:
     def of_architecture(self, name: str) -> Asked:
         """The question as an architecture has it; see `unit.asked.of_architecture`."""
         return of_architecture(self.asked, name)
-
-    @property
-    def doubts(self) -> dict[str, list[float]]:
-        """How far the predicted gain of each architecture over aggregated serving may be off; see `doubt.doubts`."""
-        return doubts(known_comparisons(), self.unit.kind, self.unit.gpu.generation, self.work.n_in, self.work.n_out)
 
     def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
@@ -149,12 +127,6 @@ def alike(name: str, unit: Unit, pool: Unit) -> Unit:
     if replace(unit, **sizes) != replace(pool, calibration=unit.calibration):
         raise ValueError(f"{name} must be the case's unit with another layout, not {pool!r:.200}")
     return pool
-
-
-def moves(unit: Unit, pool: Unit) -> CoefficientValues:
-    """Return the coefficients of a pool's unit over those of `unit`, where they differ: links join other GPUs."""
-    own, theirs = asdict(unit.coefficients), asdict(pool.coefficients)
-    return {name: theirs[name] / own[name] for name in own if theirs[name] != own[name]}
 
 
 def refuse_nodes(unit: Unit) -> None:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from inference_math.unit.types import CoefficientValues, DrawnCoefficients, Kernels, Levels, Operators, Standpoint
+from inference_math.unit.types import (
+    CoefficientValues,
+    DrawnCoefficients,
+    Fit,
+    Kernels,
+    Levels,
+    Operators,
+    Scope,
+    Standpoint,
+)
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -191,6 +200,22 @@ def moved(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coeffic
             value += base["launch"]
         values[name] = min(MOST, value) if name in SHARE_NAMES else value
     return {"values": values, "widths": widths}
+
+
+def fitted(levels: Levels, kernels: Kernels, scopes: dict[str, Scope], at: Standpoint) -> Fit:
+    """Return a unit's kernels, moved by what served points say of its engine, model, GPU and precision.
+
+    `scopes` are of the points that were "served", and of combinations that were served "together".
+    """
+    given, mixed = at.levels, composed(levels, kernels, at)
+    scope, seen = scopes["served"].copy(), precisions_known(levels, given)
+    if len(seen) > 0:
+        scope["gpu"] = scopes["together"]["gpu"]
+        scope["weights"] = seen
+    return Fit(
+        found=mixed["values"], widths=mixed["widths"], scope=scope,
+        spread=levels.spread.get(given["kind"], 0.0),
+    )  # fmt: skip
 
 
 def precisions_seen(levels: Levels, generation: str, kind: str) -> list[str]:

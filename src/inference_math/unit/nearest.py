@@ -14,7 +14,7 @@ from inference_math.evidence import load
 from inference_math.evidence.checks import as_bool
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, Host, scored_too
 from inference_math.unit.kernels import kernels, like
-from inference_math.unit.mixing import FACTORS, by_operators, composed, precisions_known, standpoint_of
+from inference_math.unit.mixing import FACTORS, by_operators, fitted, standpoint_of
 from inference_math.unit.shapes import operators_of
 from inference_math.unit.types import CoefficientValues, ComparisonError, ErrorRow, Levels, Standpoint
 
@@ -159,13 +159,10 @@ def served(found: Levels, at: Standpoint) -> Calibration:
 
     `found` is what `levels` returns.
     """
-    given, mixed = at.levels, composed(found, kernels(), at)
-    widths = np.array([mixed["widths"][name] for name in COEFFICIENTS])
-    spread = found.spread.get(given["kind"], 0.0)
-    values = Coefficients(**mixed["values"])
-    precisions = tuple(precisions_known(found, given))
-    scope = scored_too(SERVED_SCOPE) | (TOGETHER_SCOPE | {"weights": precisions} if precisions else {})
-    return Calibration("served", values, np.diag(widths**2), spread, scope)
+    fit = fitted(found, kernels(), {"served": scored_too(SERVED_SCOPE), "together": dict(TOGETHER_SCOPE)}, at)
+    widths = np.array([fit.widths[name] for name in COEFFICIENTS])
+    scope = {name: tuple(known) for name, known in fit.scope.items()}
+    return Calibration("served", Coefficients(**fit.found), np.diag(widths**2), fit.spread, scope)
 
 
 @lru_cache(maxsize=1)

@@ -158,6 +158,15 @@ class Levels(Record):
     spread: CoefficientValues
 
 
+class Fit(Record):
+    """Coefficients from served points, the standard deviations of their logarithms, and where they hold."""
+
+    found: CoefficientValues
+    widths: CoefficientValues
+    spread: float
+    scope: Scope
+
+
 class Layout(Record):
     """GPUs of a unit: `tp` share each matrix, `dp` groups of them the attention's requests, `pp` the layers.
 

@@ -37,14 +37,25 @@ from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
 from inference_math.theory.arrays import decode_share, step_time
 from inference_math.unit import nearest, steps
-from inference_math.unit.asked import kept_by, max_kv_seqs, usual_share
+from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
+from inference_math.unit.deployed import (
+    Deployment,
+    ServedModel,
+    ServingGpu,
+    deployment_numbers,
+    divisors,
+    stand_of,
+    unfit,
+    untold_kv,
+    untold_share,
+)
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.kernels import kernels, like
 from inference_math.unit.mean import as_scalar, fullest_of, mean_seen
-from inference_math.unit.mixing import usual_kv, why_kv
+from inference_math.unit.mixing import why_kv
 from inference_math.unit.rates import rates_of
 from inference_math.unit.scope import crowding, lacking, too_long
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
@@ -58,6 +69,7 @@ _USUAL = 8192  # tokens of a request
 _MOST_GPUS = 4096  # that share anything
 MOST_DRAFTS = 16  # that a request has verified in a step
 ACCEPTED = 0.8  # of the drafts whose predecessors were, unless somebody says how many
+TOO_SMALL = "unfit.small"  # the key of an error of too few GPUs for the weights
 _MEMORY = Interval(0.01, 1)
 SEVERAL = "more than one"  # nodes: of several no calibration knows the links
 _DRAWS = 128  # of coefficients, for an interval
@@ -164,13 +176,16 @@ class Unit:
             name: as_whole(name, value, 1, _MOST_GPUS)
             for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
         }
-        _refuse_layout(of, on, precision, layout)
         under = as_one_of("engine", engine, engines())
+        if of.n_heads % layout["tp"]:
+            sizes = ", ".join(map(str, divisors(of.n_heads, 16)))
+            raise ValueError(f"tp must divide n_heads = {of.n_heads}, not {layout['tp']}: {sizes} do")
+        deployed = _deployed(of, on, under, Layout(**layout), precision, "")
+        _refuse_unfit(deployed)
         if on.maker not in engine_record(under).makers:
             able = ", ".join(name for name, record in engines().items() if on.maker in record.makers)
             raise ValueError(f"engine must be one of {able} on {on.name}, a GPU of {on.maker}, not {under!r}")
-        usual = usual_kv(of.stored_kv, operators_of(of).heads, on.generation, engine_record(under))
-        cache = usual if kv is None else as_kv_precision("kv", kv)
+        cache = untold_kv(deployed) if kv is None else as_kv_precision("kv", kv)
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
         nearest.planning_option(under, async_scheduling)
@@ -181,10 +196,9 @@ class Unit:
             )
             found = nearest.with_host(found, of.n_layers, nearest.plans_ahead(under, version, async_scheduling))
         if expert_imbalance is not None:
-            if not of.is_mixture:
-                raise ValueError(f"expert_imbalance must be left out for {of.name}, which has no routed experts")
-            most = steps.most_uneven(shape_of(of, layout["tp"]).idle)
-            found = found.counted(as_number("expert_imbalance", expert_imbalance, Interval(0, most)))
+            counted = as_number("expert_imbalance", expert_imbalance, AT_LEAST_ZERO)
+            _refuse_unfit(replaced(deployed, imbalance=counted))
+            found = found.counted(counted)
         unit = cls(
             model=of,
             gpu=on,
@@ -232,8 +246,7 @@ class Unit:
     @property
     def usual_kv(self) -> str:
         """The precision of the KV cache that the engine takes where nobody tells it."""
-        heads, record = operators_of(self.model).heads, engine_record(self.engine)
-        return usual_kv(self.model.stored_kv, heads, self.gpu.generation, record)
+        return untold_kv(self.deployment)
 
     @property
     def gpus(self) -> int:
@@ -325,17 +338,20 @@ class Unit:
         return steps.parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
 
     @cached_property
+    def deployment(self) -> Deployment:
+        """The unit as plain records."""
+        layout = Layout(tp=self.tp, ep=self.ep, dp=self.dp, pp=self.pp)
+        return replaced(
+            _deployed(self.model, self.gpu, self.engine, layout, self.weights, self.kv),
+            age=nearest.engine_generation(self.engine, self.version),
+            memory=self.memory or 0.0, drafts=self.drafts, accepted=self.accepted,
+        )  # fmt: skip
+
+    @cached_property
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
-        layout = Layout(tp=self.tp, ep=self.ep, dp=self.dp, pp=self.pp)
-        shape = shape_of(self.model, self.tp)
-        rates = kept_by(engine_record(self.engine), rates_of(self.gpu), self.gpus)
-        attention = operators_of(self.model).heads + ", " + self.kv
-        index = steps.index_of(kernels(), nearest.alike(self.engine), like(self.gpu), attention)
-        share = self.usual_share() if self.memory is None else self.memory
-        found = steps.unit_numbers(shape, rates, layout, self.weights, self.kv, share, index)
-        drafted = steps.drafting(found, self.drafts, self.accepted)
-        return replaced(drafted, synchronized_arrivals=self.synchronized_arrivals)
+        found = deployment_numbers(self.deployment, kernels())
+        return replaced(found, synchronized_arrivals=self.synchronized_arrivals)
 
     @property
     def share(self) -> float:
@@ -355,9 +371,8 @@ class Unit:
         >>> [unit.usual_share(tokens) for tokens in (None, 2048)]
         [0.834, 0.874]
         """
-        there, full = rates_of(self.gpu).driver_bytes, replace(self, memory=1.0).numbers
-        taken = usual_limits(self.engine, self.gpu).tokens if tokens is None else tokens
-        return usual_share(engine_record(self.engine), there, full, taken, graph, self.drafts)
+        taken = self.deployment.tokens if tokens is None else tokens
+        return untold_share(self.deployment, kernels(), taken, graph)
 
     @cached_property
     def terms(self) -> Terms:
@@ -435,10 +450,7 @@ class Unit:
     @property
     def stand(self) -> Stand:
         """What says which scored points are its own; see `unit.scope.lacking`."""
-        return Stand(
-            model=self.model.name, gpu=self.gpu.name, generation=self.gpu.generation, maker=self.gpu.maker,
-            engine=nearest.alike(self.engine), weights=self.weights,
-        )  # fmt: skip
+        return stand_of(self.deployment)
 
     @property
     def lacking(self) -> float:
@@ -555,27 +567,43 @@ class Unit:
         return as_scalar(seconds if own else seconds / self.tokens_a_step)
 
 
-def _refuse_layout(model: Model, gpu: Gpu, weights: str, layout: dict[str, int]) -> None:
-    """Raise ValueError for a precision or a layout with which the model cannot be served."""
-    tp, ep, dp, pp = (layout[name] for name in ("tp", "ep", "dp", "pp"))
-    if "fp8" in model.precisions(weights).values() and gpu.fp8_flops is None:
-        raise ValueError(f"weights must be bf16 on {gpu.name}, not {weights!r} (not modelled: no FP8 unit)")
-    if model.n_heads % tp:
-        sizes = ", ".join(str(n) for n in range(1, 17) if model.n_heads % n == 0)
-        raise ValueError(f"tp must divide n_heads = {model.n_heads}, not {tp}: {sizes} do")
-    if ep > 1 and not model.is_mixture:
-        raise ValueError(f"ep must be 1 for {model.name}, which has no routed experts, not {ep}")
-    if tp * dp % ep:
-        raise ValueError(f"ep must divide tp x dp = {tp * dp}, not {ep}")
-    experts = model.expert_ffn.experts if model.expert_ffn else 1
-    if experts % ep:
-        able = ", ".join(str(n) for n in range(1, tp * dp + 1) if tp * dp % n == 0 and experts % n == 0)
-        raise ValueError(
-            f"ep must divide the {experts} experts of {model.name}, of which a group has whole ones, not "
-            f"{ep}: {able} do"
-        )
-    if pp > model.n_layers:
-        raise ValueError(f"pp must be at most n_layers = {model.n_layers}, not {pp}")
+def _deployed(model: Model, gpu: Gpu, engine: str, layout: Layout, weights: str, kv: str) -> Deployment:
+    """Return a unit as plain records, of the engine's newest generation, without drafts."""
+    return Deployment(
+        model=served_model(model, layout.tp), gpu=serving_gpu(gpu), engine=engine_record(engine), layout=layout,
+        called=engine, kernels=nearest.alike(engine), age=nearest.alike(engine), weights=weights, kv=kv, memory=0.0,
+        tokens=usual_limits(engine, gpu).tokens, drafts=0, accepted=0.0, imbalance=-1.0,
+    )  # fmt: skip
+
+
+def served_model(model: Model, tp: int) -> ServedModel:
+    """Return a model on so many GPUs as a plain record."""
+    return ServedModel(
+        name=model.name, kind=kind_of(model), stored_kv=model.stored_kv, context=model.context or 0,
+        operators=operators_of(model), shape=shape_of(model, tp),
+    )  # fmt: skip
+
+
+def serving_gpu(gpu: Gpu) -> ServingGpu:
+    """Return a GPU as a plain record."""
+    return ServingGpu(
+        name=gpu.name, like=like(gpu), maker=gpu.maker, generation=gpu.generation, joined=joined(gpu),
+        watts=gpu.tdp or 0.0, rates=rates_of(gpu),
+    )  # fmt: skip
+
+
+class UnfitError(ValueError):
+    """A deployment that cannot be; `key` is that of its sentence, which says why."""
+
+    def __init__(self, key: str, said: str) -> None:
+        super().__init__(said)
+        self.key = key
+
+
+def _refuse_unfit(deployed: Deployment) -> None:
+    """Raise an error for a precision or a layout with which the model cannot be served."""
+    for part in unfit(deployed):
+        raise UnfitError(part["key"], f"{part['field']} {say(part)}")
 
 
 def _refuse_small(unit: Unit) -> None:
@@ -600,9 +628,10 @@ def _refuse_small(unit: Unit) -> None:
         least = -(-model.loaded_bytes(weights) // each)
         # Of the sizes that exist: those that divide the heads.
         least = min((n for n in range(1, model.n_heads + 1) if model.n_heads % n == 0 and n >= least), default=least)
-        raise ValueError(
+        raise UnfitError(
+            TOO_SMALL,
             f"tp must be at least {least:g} for {model.name} in {weights} on {gpu.name} at {memory:.0%} of its memory, "
             f"not {tp * pp}"
             + (f" (with dp {dp}, whose groups hold copies of attention)" if dp > 1 else "")
-            + f": weights of {digits(needed / 1e9)} GB, room for {digits(room / 1e9)} GB"
+            + f": weights of {digits(needed / 1e9)} GB, room for {digits(room / 1e9)} GB",
         )

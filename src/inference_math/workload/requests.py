@@ -25,7 +25,7 @@ from inference_math.evidence.checks import (
     as_whole,
 )
 from inference_math.evidence.records import Record
-from inference_math.workload.lengths import geometric_cv
+from inference_math.workload.lengths import geometric_cv, trace_means
 
 __all__ = ["LENGTHS", "SLA", "RandomLengths", "Requests", "Source", "Trace", "Workload"]
 
@@ -105,11 +105,7 @@ class Workload(Record):
         Real answers vary about as much as geometric ones; `Trace.cv` tells how much those of `trace` do.
         """
         requests = trace.rows()
-        stored = float(requests.cached.sum()) / float(requests.n_in.sum())
-        longest = float((requests.n_in + requests.n_out).max())
-        n_in, n_out = float(requests.n_in.mean()), float(requests.n_out.mean())
-        pairing = float((requests.n_in * requests.n_out).mean()) / n_in / n_out
-        return cls(n_in, n_out, stored, "geometric", longest, pairing)
+        return cls(lengths="geometric", **trace_means(np.stack(requests, axis=1).tolist()))
 
     def draw(self, count: int, rng: np.random.Generator) -> Requests:
         """Return `count` requests; prompt lengths, and fixed output lengths, must be whole numbers."""

@@ -18,24 +18,24 @@ from msgspec import NODEFAULT, structs, to_builtins
 from inference_math import catalogue, evidence, theory
 from inference_math.catalogue import Model
 from inference_math.catalogue.engines import engines, usual_limits
-from inference_math.catalogue.links import USUAL, joined, links
+from inference_math.catalogue.links import USUAL, links
 from inference_math.catalogue.tiers import tiers
 from inference_math.evidence import numerals
 from inference_math.evidence.records import OpenRecord, Record
 from inference_math.evidence.sentences import HOLE, JOINS, templates
 from inference_math.optimiser.case import DRAWS
 from inference_math.optimiser.choice import LOOKED
-from inference_math.unit import mixing, rates_of, steps
+from inference_math.unit import mixing, steps
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration, normals, scored_too
 from inference_math.unit.front import handover, moves
 from inference_math.unit.kernels import kernels
 from inference_math.unit.nearest import SERVED_SCOPE, TOGETHER_SCOPE, known_comparisons, known_errors, levels
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
+from inference_math.unit.unit import serving_gpu
 from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, OF_A_TOKEN, SHARED_BY
 from inference_math_book.explore.pictures import pictures
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
-from inference_math_planner.answers.text import PRINTED
 from inference_math_planner.answers.verdicts import crowds, scored, unseen
 from inference_math_planner.fleets import bench
 from inference_math_planner.fleets.benchmarks import habits_of
@@ -74,12 +74,21 @@ PRINTED_MODULES = (
     "inference_math.unit.steps",
     "inference_math.simulate.systems",
     "inference_math_planner.fleets.tries",
+    "inference_math_planner.fleets.compared",
     "inference_math.optimiser.verdict",
     "inference_math_planner.fleets.visits",
     "inference_math_planner.answers.card",
+    "inference_math_planner.answers.cautions",
+    "inference_math_planner.answers.numbers",
+    "inference_math_planner.answers.ways",
     "inference_math_planner.answers.notes",
     "inference_math.catalogue.naming",
     "inference_math_book.explore.packing",
+    "inference_math_book.explore.form",
+    "inference_math_book.explore.lines",
+    "inference_math_book.explore.tables",
+    "inference_math.unit.deployed",
+    "inference_math.optimiser.question",
 )
 """What is printed: modules whose functions are plain Python, numbers in and out."""
 _MODULES = [import_module(name) for name in PRINTED_MODULES]
@@ -89,7 +98,7 @@ _MODULES = [import_module(name) for name in PRINTED_MODULES]
 _PRELUDE = """
 var exp = Math.exp, max = Math.max, min = Math.min, floor = Math.floor, ceil = Math.ceil, isfinite = Number.isFinite;
 var atan = Math.atan, cos = Math.cos, sin = Math.sin, tan = Math.tan, pi = Math.PI;
-var sqrt = Math.sqrt, log = Math.log, log1p = Math.log1p, inf = Infinity, nan = NaN;
+var sqrt = Math.sqrt, log = Math.log, log10 = Math.log10, log1p = Math.log1p, inf = Infinity, nan = NaN;
 function replace(x, changes) { return Object.assign({}, x, changes); }
 function keys_of(x) { return typeof x === "object" && !Array.isArray(x) ? Object.keys(x) : x; }
 function deque() { var queue = []; queue.popleft = queue.shift; queue.appendleft = queue.unshift; return queue; }
@@ -193,19 +202,6 @@ function say(said) {
 _HOLES = f"var hole = /{HOLE.pattern}/g, joins = {json.dumps(JOINS)};\n"
 
 
-# Models by name, each with the name of the one that it is made as: whose calibration it has.
-_UNPACKED = """
-(function (data) {
-  var rows = data.packed.rows, like = data.packed.like, models = data.models = {};
-  for (let name in rows) {
-    models[name] = unpacked(name, rows[name], data.packed.fines);
-    models[name].like = name;
-  }
-  for (let name in like) {
-    models[name] = Object.assign({}, models[like[name][0]], { like: like[name][0], context: like[name][1] });
-  }
-})(window.inferenceMath.data);
-"""
 # What the printer writes before each loop, over a list or over the keys of a dictionary.
 _EACH = re.compile(r'if \(\(typeof (\w+) === "object"\) && \(!Array\.isArray\(\1\)\)\) ?\{ ?\1 = Object\.keys\(\1\);\}')
 _KERNEL = ("memory", "compute", "launch", "rate", "decode", "slower", "choosing")
@@ -223,7 +219,7 @@ def script() -> str:
     functions = _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False))
     return _shortened(  # who reads it reads the Python
         f'(function () {{\n"use strict";\n{_PRELUDE}{_HOLES}{printed}\n{functions}\n'
-        f"window.inferenceMath = {{ {exported}, data: {numbers} }};\n{_UNPACKED}}})();\n"
+        f"window.inferenceMath = {{ {exported}, data: {numbers} }};\nunpack(window.inferenceMath.data);\n}})();\n"
     )
 
 
@@ -250,11 +246,7 @@ def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
     told: dict[str, Any] = {
         "packed": _models(),
-        "gpus": {
-            name: structs.asdict(rates_of(gpu))
-            | {"generation": gpu.generation, "maker": gpu.maker, "watts": gpu.tdp or 0, "joined": joined(gpu)}
-            for name, gpu in catalogue.GPUS.items()
-        },
+        "gpus": {name: serving_gpu(gpu) for name, gpu in catalogue.GPUS.items()},
         "coefficients": list(COEFFICIENTS),
         "operators": {name: _coefficients(Calibration.zero_shot(name)) for name in engines()},
         "levels": levels(),
@@ -284,7 +276,6 @@ def data() -> dict[str, Any]:
         "answers": ANSWERS,
         "parts": steps.PARTS,
         "pictures": pictures(),
-        "printed": PRINTED,
         "sentences": sentences(),
         "scopes": {
             "operators": scored_too(ZERO_SHOT_SCOPE),

@@ -19,7 +19,7 @@ from inference_math.unit.types import Asked, Part
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineCli
 
-__all__ = ["commands"]
+__all__ = ["commands", "with_cache"]
 
 # What an engine has no option for it reads from a file; such lines begin with this mark.
 FILED = "# "
@@ -52,6 +52,15 @@ def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: st
         if behind > 1:
             found.append([{"key": "start.front_each", "units": behind}, balanced(asked)])
     return found
+
+
+def with_cache(engine: EngineCli, told: dict[str, object], kv: str) -> dict[str, object]:
+    """Return settings with the precision of the KV cache, where an engine is told it; see `unit.mixing.told_kv`."""
+    cache, own = engine.kv_fp8, told.copy()
+    value = cache["value"] if kv == "fp8" else cache["plain"]
+    if kv != "" and value != "":
+        own[cache["option"]] = value
+    return own
 
 
 def balanced(asked: Asked) -> Part:

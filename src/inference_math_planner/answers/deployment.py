@@ -12,12 +12,10 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict, replace as changed
 
-from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
-from inference_math.optimiser.answers import best_rate
 from inference_math.optimiser.case import DRAWS, Case, offloading, under
 from inference_math.optimiser.choice import middle_row, told_rate
 from inference_math.optimiser.load import used_units
@@ -25,13 +23,14 @@ from inference_math.optimiser.starts import plain_settings, settings
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit import Unit
 from inference_math.unit.asked import computed_tokens, prefill_unit, sent_bytes, target_of
-from inference_math.unit.coefficients import SHIPPED
 from inference_math.unit.mixing import told_kv
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import Asked, DrawnCoefficients, Part, Row
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import card, notes, record
-from inference_math_planner.answers.commands import commands
+from inference_math_planner.answers.cautions import Decided, Scores, about_unit, cautions, hindrances, missed_of
+from inference_math_planner.answers.commands import commands, with_cache
+from inference_math_planner.answers.numbers import ANSWERS, answered
 from inference_math_planner.answers.record import Answer, Record, carded, rows_of
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
@@ -178,17 +177,24 @@ class Plan:
         if not self.best:
             few = {"key": "card.mostly_none", "none": card.hundredths(none)}
             return record.Card(headline=say({"key": "card.none"} if none >= 1 else few))
-        return carded(card.unit_card(self.case.asked, self.solved, self.about()))
+        return carded(card.unit_card(self.case.asked, self.solved, self.about))
 
-    def about(self, goal: str = "unit", traffic: float = 0.0, have: float = 0.0) -> About:
-        """Return what a card is of: this plan's unit, or a fleet of it."""
-        unit, mode = self.case.unit, self.case.unit.calibration.mode
-        quantile = self.case.sla.quantile if goal == "unit" else None
-        return About(
-            goal=goal, traffic=traffic, have=have, gpus=unit.gpus, price=self.case.price or 0.0, example=False,
-            tail=quantile or 0.0, never=len(self.outside) > 0, own=mode not in ("served", "zero-shot"),
-            scaled=mode == "zero-shot", model=unit.model.name, gpu=unit.gpu.name, weights=unit.weights, kind=unit.kind,
-            engine=unit.engine, rows=known_errors(), verdicts=scored(), crowds=crowds(), unseen=unseen(),
+    @cached_property
+    def about(self) -> About:
+        """Of what the plan's card is."""
+        case, mode = self.case, self.case.unit.calibration.mode
+        scores = Scores(errors=known_errors(), verdicts=scored(), crowds=crowds(), unseen=unseen())
+        return about_unit(case.unit.deployment, case.asked, mode, len(self.outside) > 0, scores)
+
+    @cached_property
+    def decided(self) -> Decided:
+        """What its notes take of it."""
+        case, unit, link = self.case, self.case.unit, as_link("link", self.case.link)
+        return Decided(
+            of=unit.deployment, asked=case.asked, found=unit.found(case.work), mode=unit.calibration.mode,
+            solved=self.solved, numbers=self.numbers, undrafted=[self.undrafted] if unit.drafts and self.best else [],
+            plain=[under(case.resized(kv="bf16"))] if unit.kv == "fp8" else [],
+            link=link.title, measured=link.measured,
         )  # fmt: skip
 
     @cached_property
@@ -214,9 +220,7 @@ class Plan:
     @cached_property
     def missed(self) -> tuple[str, ...]:
         """Why a store is slower than computing; where the SLA cannot be met, by how much."""
-        case, costs = self.case, under(self.case)
-        slow = notes.slow_store(case.asked, costs, _whole(case))
-        return tuple(map(say, [*slow, *([] if self.best else notes.missed(case.asked, costs))]))
+        return tuple(map(say, missed_of(self.decided)))
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
@@ -232,14 +236,12 @@ class Plan:
     @cached_property
     def hindered(self) -> Mapping[str, str]:
         """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
-        costs = under(self.case)
-        names = [name for name in self.order if self.best and name not in self.starts]
-        return {name: say(notes.hindered(self.case.asked, costs, name)) for name in names}
+        return {name: say(why) for name, why in hindrances(self.decided).items()}
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
         """How far predictions of such a unit were off; what is taken on trust; what is served without drafts."""
-        return tuple(map(say, _cautions(self)))
+        return tuple(map(say, cautions(self.decided, self.about)))
 
     @property
     def settings(self) -> Mapping[str, object]:
@@ -352,98 +354,13 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
 
 def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
-    told: dict[str, object] = settings(own, name, row)
-    cache, kv = engine(case.unit.engine).cli.kv_fp8, told_kv(case.unit.kv, case.unit.usual_kv)
-    value = {"fp8": cache["value"], "bf16": cache["plain"], "": ""}[kv]
-    return told | ({cache["option"]: value} if value else {})
-
-
-# Name, title, unit, what computed it, formula and meaning of each answer; {binding}, {units}, {best}, {second} are the
-# plan's.
-_MIDDLE = "limited by {binding}, in the middle draw; the settings to start with serve most over all of them"
-ANSWERS = (
-    ("rate", "Requests per second of a unit", "requests/s", "compare", "request_rate", "at full load, {best}"),
-    ("margin", "Lead over the runner-up", "fraction", "compare", "", "of {best} over {second}"),
-    ("tokens_per_gpu", "Output of one GPU", "token/s", "compare", "", "at full load, {best}"),
-    ("usd_per_million", "Cost of a million output tokens", "USD", "compare", "", "at full load"),
-    ("joules_per_token", "Energy of an output token, at most", "J", "compare", "", "GPUs at rated power, full load"),
-    ("ttft", "Time to first token, TTFT", "s", "compare", "expected_ttft_full", "{best}, without queues"),
-    ("front", "of which the front", "s", "fitted", "", "HTTP, tokenizer, launch: what no step takes"),
-    ("tpot", "Time per output token, TPOT", "s", "compare", "expected_tpot_full", "{best}"),
-    ("batch", "Largest batch, aggregated", "requests", "search", "max_batch", _MIDDLE),
-    ("batch_tpot", "The same, as far as TPOT allows", "requests", "search", "max_batch", ""),
-    ("batch_ttft", "The same, as far as TTFT allows", "requests", "search", "max_batch_ttft_full", ""),
-    ("batch_memory", "The same, as far as memory allows", "requests", "formula", "", "caches as the engine keeps them"),
-    ("chunk", "Prompt tokens in each step", "token", "compare", "chunk_size_full", "chunked prefill, decodes apart"),
-    ("chunked_gain", "Gain of chunked over aggregated", "1", "compare", "chunked_gain_sla_serial", "ratio of rates"),
-    ("prefill_units", "Units for prefill", "units", "compare", "pdd_split", "of {units}, disaggregated, to start with"),
-    ("pdd_gain", "Gain of disaggregated over aggregated", "1", "compare", "pdd_gain_same", "ratio of rates"),
-    ("t_w", "Weight read, t_w", "s", "step", "step_time", "part of a step that all requests share"),
-    ("delta_p", "ΔP, net", "s", "formula", "delta_p", "what one more request adds to the mean step by its prefill"),
-    ("delta_p_gross", "ΔP, gross", "s", "formula", "delta_p", "of a prompt alone, t_w with it; a prefill unit pays it"),
-    ("delta_h", "ΔH", "s", "step", "", "what one more request adds to each step by its decode, KV read and all else"),
-    (
-        "gain_bound",
-        "Bound 1 + ΔP/ΔH",
-        "1",
-        "formula",
-        "gain_bound",
-        "most that faster prefills gain, in the mean; of each draw",
-    ),
-    (
-        "concurrent_prefills",
-        "Prompts in a step beside a request",
-        "requests",
-        "formula",
-        "concurrent_prefills",
-        "in the mean, aggregated",
-    ),
-    (
-        "pdd_concurrency",
-        "Requests in prefill for each in decode",
-        "1",
-        "formula",
-        "pdd_concurrency",
-        "with both limits used up",
-    ),
-)
+    return with_cache(own.engine.cli, settings(own, name, row), told_kv(case.unit.kv, case.unit.usual_kv))
 
 
 def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
-    numbers, case = found.numbers, found.case
-    first, second, *_ = found.order
-    binding = " and ".join(answers.binding_limits(numbers))
-    pools = case.of_architecture("disaggregated").units
-    words = {"binding": binding, "units": pools, "best": first, "second": second}
-    formulas = answers.by_formula(case.asked, found.solved, numbers)
-    for name, title, measure, by, formula, why in ANSWERS:
-        value, low, high = numbers.get(name, [np.nan] * 3)
-        if not np.isfinite(value):  # no price was given, or no architecture meets the SLA
-            continue
-        meaning = why.format(**words) if found.best else why.partition(",")[0].format(**words)
-        yield name, Answer(name, title, value, low, high, measure, by, formula, formulas.get(name, np.nan), meaning)
-
-
-def _cautions(found: Plan) -> Iterator[Part | list[Part]]:
-    case, unit = found.case, found.case.unit
-    rows = known_errors()
-    if unit.calibration.mode in SHIPPED:
-        yield from notes.widened(unit.stand, rows)
-    yield from notes.to_choose(case.asked, found.solved)
-    yield from notes.store_moves(case.asked, under(case), _whole(case), found["rate"] if found.best else 0.0)
-    yield from notes.unlike_usual(case.asked, unit.kv, unit.usual_kv)
-    if unit.kv == "fp8":
-        yield from notes.slow_cache(case.asked, under(case), under(case.resized(kv="bf16")))
-    yield from notes.trusted(unit.numbers, rows)
-    yield from notes.front_weighs(case.asked, found.numbers["front"])
-    yield from notes.kept_in(case.asked)
-    row = middle_row(found.solved, "disaggregated")
-    if row["rate"][0] > 0:
-        split, over = found.solved.settings["disaggregated"], as_link("link", case.link)
-        yield notes.linked(case.asked, row["rate"][0], split, over.title, over.measured)
-    if unit.drafts and found.best:
-        yield notes.drafting_pays(found["rate"], best_rate(found.undrafted))
-    yield from card.evidence(found.about())
+    for row in answered(found.decided):
+        if np.isfinite(row.value):  # a price was given, some architecture meets the SLA
+            yield row.name, Answer(**asdict(row))
 
 
 def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
@@ -460,11 +377,6 @@ def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part
             yield notes.remedy(tp, other.gpus, precision, told_rate(solved, solved.best)[0])
     if not met:
         yield {"key": "missed.nothing"}
-
-
-def _whole(case: Case) -> float:
-    """Return the seconds of a prompt alone of which nothing is stored, under the calibration itself."""
-    return answers.whole_alone(case.asked, *case.pairs(0)[0])
 
 
 def may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:

@@ -403,15 +403,15 @@ def standing_of(
 ) -> str:  # fmt: skip
     """Return what a unit's numbers stand on: "calibrated" (served points), "measured" (kernels), "scaled", or a guess.
 
-    `mode` is of its calibration: "operators" of the H100 for all, "served" points where there are such, or one's own,
-    which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of `types.About`, which
-    have each group that was fitted.
+    `mode` is of its calibration: "zero-shot", operators of the H100 for all; "served" points where there are such; or
+    one's own, which never saw the inputs `unseen`. `like` is the GPU whose kernels stand for it; `rows` as of
+    `types.About`, which have each group that was fitted.
     """
     own = [row for row in rows if row.source == LEFT_OUT and row.gpu == gpu and row.kind == kind]
     fitted = [row for row in own if row.engine == engine and row.weights == weights]
     if maker != KERNELS_BY and not (mode == "served" and len(fitted) > 0):
         return GUESSED
-    if mode == "operators":
+    if mode == "zero-shot":
         return "measured" if gpu == OPERATED else "scaled"
     if mode != "served":
         return "scaled" if "gpu" in unseen else "calibrated"

@@ -14,14 +14,15 @@ from math import isnan
 
 import pandas as pd
 
-from inference_math.evidence.numerals import digits, in_ms, most_of, percent
-from inference_math.evidence.sentences import say
+from inference_math.evidence.numerals import digits, in_ms, percent
+from inference_math.evidence.sentences import is_of, say
 from inference_math.optimiser import verdict
 from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import stands_on
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA
 from inference_math_planner.answers.card import both_layouts
+from inference_math_planner.answers.numbers import in_unit, spanned
 from inference_math_planner.answers.record import (
     Answer,
     Choice,
@@ -35,17 +36,7 @@ from inference_math_planner.answers.record import (
     Timed,
 )
 
-__all__ = [
-    "PRINTED",
-    "as_html",
-    "as_markdown",
-    "as_script",
-    "as_short",
-    "as_text",
-    "fleets_table",
-    "gpus_table",
-    "sentence",
-]
+__all__ = ["as_html", "as_markdown", "as_script", "as_short", "as_text", "fleets_table", "gpus_table", "sentence"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,6 @@ class _Commands:
     commands: Sequence[Command]
 
 
-_LONGER = "is longer than the"  # what `outside.long` says of a request
 _LOSS = say({"key": "card.loss"})
 _DECODES = "decodes at once (mean)"  # of a unit; the most at once is a setting, and larger
 _VARIABLE = re.compile(r"\$\{?([A-Z][A-Z_]*)")  # of the shell, in a command
@@ -142,7 +132,7 @@ def _first_caution(record: Record) -> str:
 
 def _longer(record: Record) -> list[str]:
     """Return that a request is longer than what the model was made for, where it is."""
-    return [one for one in record.outside if _LONGER in one]
+    return [one for one in record.outside if is_of("outside.long", one)]
 
 
 def _metered(one: Metered, ranged: bool) -> str:
@@ -357,23 +347,14 @@ def _numbers(record: Record) -> pd.DataFrame:
 
 
 # How a unit is printed where people use another: factor and word.
-PRINTED = {"s": (1e3, " ms"), "1": (1, ""), "fraction": (100, " %")}
-
-
-def _scale(answer: Answer) -> tuple[float, str]:
-    return PRINTED.get(answer.unit, (1, f" {answer.unit}"))
-
-
 def shown(answer: Answer) -> str:
     """Return a number with its interval and its unit."""
-    scale, unit = _scale(answer)
-    return _three(answer, scale) + unit
+    return in_unit([answer.value, answer.low, answer.high], answer.unit)
 
 
 def headline(answer: Answer) -> str:
     """Return what the closed form says where something else computed the answer."""
-    scale, unit = _scale(answer)
-    return "" if isnan(answer.by_formula) else f"{digits(scale * answer.by_formula)}{unit}"
+    return "" if isnan(answer.by_formula) else in_unit([answer.by_formula] * 3, answer.unit)
 
 
 def start(record: Record) -> str:
@@ -407,19 +388,14 @@ def _with(what: str, options: list[str], joined: str = " with ") -> str:
 
 def _three(ends: Three | Answer | None, scale: float = 1.0) -> str:
     assert ends is not None
-    return _span(ends.value, ends.low, ends.high, scale)
-
-
-def _span(middle: float, low: float, high: float, scale: float = 1.0) -> str:
-    value, least, most = (most_of(scale * one) for one in (middle, low, high))
-    return value if least == most == value else f"{value} ({least} to {most})"
+    return spanned([ends.value, ends.low, ends.high], scale)
 
 
 def cell(value: float, low: float | None = None, high: float | None = None, scale: float = 1.0) -> str:
     """Return a number, with its ends if it has any, as a table has it; "" for NaN."""
     if isnan(value):
         return ""
-    return digits(scale * value) if low is None or high is None else _span(value, low, high, scale)
+    return digits(scale * value) if low is None or high is None else spanned([value, low, high], scale)
 
 
 def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
@@ -428,11 +404,11 @@ def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
 
 
 def _hindered(record: Record) -> list[str]:
-    return [f"no {name} at full load: {reason}" for name, reason in record.hindered.items()]
+    return [say({"key": "noted.hindered", "name": name, "why": why}) for name, why in record.hindered.items()]
 
 
 def _outside(record: Record) -> list[str]:
-    return [f"not calibrated: {line}" for line in record.outside]
+    return [say({"key": "noted.outside", "why": line}) for line in record.outside]
 
 
 def _heading(record: Record) -> list[str]:

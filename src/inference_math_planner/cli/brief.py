@@ -13,7 +13,8 @@ from inference_math.unit import Unit
 from inference_math.unit.types import Part
 from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
-from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags, round_up
+from inference_math_planner.answers.ways import round_up
+from inference_math_planner.cli.ways import LONGEST_LIMITS, as_flags
 from inference_math_planner.fleets.bench import CLOSE
 from inference_math_planner.fleets.benchmarks import COLUMNS, cadence_words
 

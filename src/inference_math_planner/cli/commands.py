@@ -28,10 +28,11 @@ from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
+from inference_math.unit.deployed import units_within
 from inference_math.unit.scope import too_long
 from inference_math.unit.steps import kv_sent
 from inference_math.unit.types import Part
-from inference_math.unit.unit import ACCEPTED
+from inference_math.unit.unit import ACCEPTED, TOO_SMALL, UnfitError
 from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
     Benchmark,
@@ -73,8 +74,7 @@ _IDLE: dict[tuple[str, ...], dict[str, object]] = {
     ("rate", "have"): {"bursts": 1.0, "seed": 0},
     ("drafts",): {"accepted": ACCEPTED},
 }  # fmt: skip
-_SMALL = "tp must be at least"  # begins an error of too few GPUs for the weights
-_MENDED = (_SMALL, "weights must be bf16 on")  # and of a precision that a GPU has not: other set-ups mend these
+_MENDED = (TOO_SMALL, "unfit.precision")  # errors of units that other set-ups mend
 _PLACES = ("page", "runs", "table")  # files that are named without an option
 _WRITTEN = ("report", "commands", "out")  # options that name a file to write
 _GB_PER_S = Interval(1e-3, 1e6)  # that a GPU moves
@@ -337,8 +337,8 @@ def _case(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> t
     place = own if options.tier is None else as_tier("tier", options.tier)
     try:
         unit, named = _laid_out(options)
-    except ValueError as error:
-        if not str(error).startswith(_MENDED):  # an unknown name, which it names itself
+    except UnfitError as error:
+        if error.key not in _MENDED:
             raise
         raise _NoRoomError(flagged(str(error), "plan"), options.weights or _model(options.model).stored) from None
     if options.drafts or options.accepted != ACCEPTED:
@@ -416,7 +416,12 @@ def _laid_out(options: argparse.Namespace) -> tuple[Unit, bool]:
             return _unit(options, tp=tp, pp=stages), False
         except ValueError as error:  # too few GPUs, or what no number of them mends
             refused.append(error)
-    raise next((one for one in refused if not str(one).startswith(_SMALL)), refused[0])
+    raise next((one for one in refused if not _is_small(one)), refused[0])
+
+
+def _is_small(error: ValueError) -> bool:
+    """Tell whether an error is of too few GPUs for the weights."""
+    return isinstance(error, UnfitError) and error.key == TOO_SMALL
 
 
 def _prefill(options: argparse.Namespace, unit: Unit) -> Unit | None:
@@ -448,8 +453,7 @@ def _link(name: str | None) -> Link | None:
 
 def _units(options: argparse.Namespace, unit: Unit) -> int:
     """Return the units that a disaggregated replica may have: no more than there are, where GPUs are given."""
-    asked = 8 if options.units is None else int(options.units)
-    return asked if options.have is None else min(asked, max(int(options.have) // unit.gpus, 2))
+    return units_within(8 if options.units is None else int(options.units), options.have or 0, unit.gpus)
 
 
 def _work(options: argparse.Namespace) -> tuple[Workload, Trace | None]:

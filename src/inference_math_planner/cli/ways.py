@@ -1,35 +1,31 @@
 """What would do in place of a set-up that has no answer: options to add to the command, each tried before it is named.
 
-The page offers the same changes as buttons, in the same order (`nearest` and `looser` of its scripts).
+The page offers such changes, those of `answers.ways`, as buttons.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import ceil, floor, log10
 
 from inference_math import catalogue
-from inference_math.catalogue import Gpu
+from inference_math.unit.deployed import ServingGpu
 from inference_math.unit.types import Part
+from inference_math.unit.unit import serving_gpu
+from inference_math_planner.answers.ways import SIZES, Change, changes, larger_gpus, looser, round_up
 
-__all__ = ["LONGEST_LIMITS", "Tries", "as_flags", "round_up", "would"]
+__all__ = ["LONGEST_LIMITS", "Tries", "as_flags", "would"]
 
-Change = Mapping[str, str | int | float]
 Tried = Callable[[Namespace], bool]
 
 LAYOUT = ("tp", "dp", "ep", "pp")
 LONGEST_LIMITS = {"ttft": 60.0, "tpot": 1.0}  # seconds: whoever asks for more means milliseconds
-SIZES = (2, 4, 8)  # GPUs that share each matrix, or stages
 NODES = (16, 32, 64)  # GPUs of a unit on several nodes
-LOOSE = 100.0  # times a limit: where that is not enough nothing is
-NEAR = 1.05  # to which a limit is found
 LOOSENED = [1.3**i for i in range(7)]
 FEW = 3  # ways that are named
 LAST = 2  # kinds that are tried where nothing else does: two options at once, several nodes
-BITS = {"bf16": 16, "fp8": 8, "int4": 4, "nvfp4": 4, "mxfp4": 4}
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,11 @@ def as_flags(told: Change) -> str:
 def _answering(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change] | None) -> Iterator[Change]:
     """Yield the changes with which the whole question has an answer."""
     found = False
-    for limits in looser(options, tries.works) if fixes is None else ():
+    for limits in _looser(options, tries.works) if fixes is None else ():
         for one in _looser_still(options, limits, tries.answers):
             found = True
             yield one
-    kinds = list(_kinds(options, weights, list(fixes or ())))
+    kinds = _kinds(options, weights, list(fixes or ()))
     for kind, left in zip(kinds, range(len(kinds), 0, -1), strict=True):
         if found and left <= LAST:
             return
@@ -80,9 +76,10 @@ def _answering(options: Namespace, tries: Tries, weights: str, fixes: Sequence[C
                 found = True
                 yield change
                 break
-    gpus: list[Change] = [{"gpu": one} for one in _others(options)]
+    gpu = catalogue.GPUS.get(options.gpu)
+    gpus = [{"gpu": name} for name in larger_gpus(serving_gpu(gpu), _gpus())] if gpu and not found else []
     for change in () if found else (*(fixes or ()), *gpus):
-        for limits in looser(changed(options, change), tries.works):
+        for limits in _looser(changed(options, change), tries.works):
             yield from _looser_still(options, {**change, **limits}, tries.answers)
 
 
@@ -101,65 +98,23 @@ def changed(options: Namespace, change: Change) -> Namespace:
     return Namespace(**{**vars(options), **change})
 
 
-def looser(options: Namespace, works: Tried) -> Iterator[Change]:
-    """Yield the smallest limits that would do, TTFT's alone if that is enough: rounded up to two digits."""
-    for names in (("ttft",), ("tpot",), ("ttft", "tpot")):
-
-        def widened(factor: float, names: tuple[str, ...] = names) -> Change:
-            return {one: min(LONGEST_LIMITS[one], round_up(factor * getattr(options, one))) for one in names}
-
-        if not works(changed(options, widened(LOOSE))):
-            continue
-        low, high = 1.0, LOOSE
-        while high / low > NEAR:
-            middle = (low * high) ** 0.5
-            if works(changed(options, widened(middle))):
-                high = middle
-            else:
-                low = middle
-        yield widened(high)
-        return
+def _looser(options: Namespace, works: Tried) -> list[Change]:
+    """Return the change to the smallest limits that would do, in a list; an empty one if none would."""
+    limits = {name: getattr(options, name) for name in LONGEST_LIMITS}
+    wide = looser(limits, LONGEST_LIMITS, lambda change: works(changed(options, change)))
+    return [wide] if wide else []
 
 
-def round_up(number: float) -> float:
-    """Return a number rounded up to two digits.
-
-    >>> round_up(0.3841), round_up(1.7)
-    (0.39, 1.7)
-    """
-    unit = 10.0 ** (floor(log10(number)) - 1)
-    return float(f"{ceil(number / unit - 1e-9) * unit:.2g}")
-
-
-def _kinds(options: Namespace, weights: str, fixes: list[Change]) -> Iterator[list[Change]]:
-    """Yield the changes of each kind, the nearest first: of layout, precision, GPU, two of these, several nodes."""
-    gpu, larger = catalogue.GPUS.get(options.gpu), _others(options)
-    fewer = _fewer(gpu, weights) if gpu else []
-    named = any(getattr(options, name) is not None for name in LAYOUT)
-    yield from ([fix] for fix in fixes)
-    yield [{"tp": size} for size in SIZES if named and size > (options.tp or 1)]
-    yield [{"weights": one} for one in fewer if BITS[one] > 4]
-    yield [{"gpu": one} for one in larger]
-    yield [{"weights": one} for one in fewer if BITS[one] == 4]
-    yield [{"gpu": one, "weights": less} for less in fewer for one in larger]
-    yield [{"tp": 8, "pp": stages} for stages in SIZES] if named else [{"search": gpus} for gpus in NODES]
+def _kinds(options: Namespace, weights: str, fixes: list[Change]) -> list[list[Change]]:
+    """Return the changes of each kind, the nearest first; several nodes come last."""
+    gpu, named = catalogue.GPUS.get(options.gpu), any(getattr(options, name) is not None for name in LAYOUT)
+    tp = (options.tp or 1) if named else 0
+    if gpu is None:  # of a file
+        kinds = [*([fix] for fix in fixes), [{"tp": size} for size in SIZES if 0 < tp < size]]
+    else:
+        kinds = changes(weights, serving_gpu(gpu), _gpus(), tp, {}, fixes)
+    return [*kinds, [{"tp": 8, "pp": stages} for stages in SIZES] if named else [{"search": most} for most in NODES]]
 
 
-def _fewer(gpu: Gpu, weights: str) -> list[str]:
-    """Return precisions with fewer bits than the weights have, or where a GPU has no such unit, any that it has."""
-    known = ["fp8" if gpu.fp8_flops else "bf16", *(["nvfp4"] if gpu.fp4_flops else []), "int4"]
-    return [one for one in known if BITS[one] < BITS[weights] or (weights == "fp8" and not gpu.fp8_flops)]
-
-
-def _others(options: Namespace) -> list[str]:
-    """Return the GPUs of the same maker with as much memory, or more, the nearest first."""
-    gpu = catalogue.GPUS.get(options.gpu)
-    if gpu is None:
-        return []
-    others = [one for one in catalogue.GPUS.values() if one.name != gpu.name and one.maker == gpu.maker]
-    others.sort(key=lambda one: (_memory(one), one.bf16_flops))
-    return [one.name for one in others if _memory(one) >= _memory(gpu)]
-
-
-def _memory(gpu: Gpu) -> float:
-    return gpu.driver_bytes or gpu.hbm_bytes
+def _gpus() -> list[ServingGpu]:
+    return [serving_gpu(gpu) for gpu in catalogue.GPUS.values()]

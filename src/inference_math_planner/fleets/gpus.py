@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import nan
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from inference_math import catalogue
 from inference_math.catalogue import Gpu
 from inference_math.evidence.checks import ANY_POSITIVE, as_number, as_one_of
 from inference_math.evidence.sentences import say
-from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS
-from inference_math.optimiser.choice import told_rate
 from inference_math.unit import Unit
 from inference_math.unit.kernels import like
 from inference_math.unit.nearest import alike, known_errors
 from inference_math.workload import Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.answers.notes import GUESSED, gpus_said, standing_of
+from inference_math_planner.fleets.compared import OtherGpu, Own, absent_gpu, in_their_order, other_gpu
 
 __all__ = ["across", "first_said", "standing"]
 
@@ -77,14 +76,11 @@ def across(
     costs = {own.name: found.case.price} if found.case.price else {}
     for name, price in (prices or {}).items():
         costs[as_one_of("prices: a GPU", name, named)] = as_number(f"prices: {name}", price, ANY_POSITIVE)
-    here = found if found.feasible else None
-    rows = [_row(_planned(found, one), one, here, costs.get(own.name, np.nan), costs) for one in named.values()]
-    order = answers.gpus_ranked(
-        [row["rate"] if row["rate"] > 0 else 0.0 for row in rows],
-        [row["usd_per_million"] for row in rows],
-        [row["standing"] == GUESSED for row in rows],
+    here = Own(
+        solved=[found.solved] if found.feasible else [], gpus=found.case.unit.gpus, price=costs.get(own.name, nan)
     )
-    return pd.DataFrame([rows[i] for i in order], columns=_COLUMNS)
+    rows = [_row(found, gpu, here, costs.get(gpu.name, nan)) for gpu in named.values()]
+    return pd.DataFrame([_columns(row) for row in in_their_order(rows)], columns=_COLUMNS)
 
 
 def _gpu(one: Gpu | str) -> Gpu:
@@ -105,33 +101,24 @@ def _planned(found: Plan, gpu: Gpu) -> Plan | None:
 
 def standing(unit: Unit, work: Workload) -> str:
     """Return what a unit's numbers stand on, in a word of `answers.notes.standing_of`."""
-    mode = {"zero-shot": "operators"}.get(unit.calibration.mode, unit.calibration.mode)
     whose = (unit.gpu.name, like(unit.gpu), unit.kind, alike(unit.engine), unit.weights, unit.gpu.maker)
-    return standing_of(mode, unit.unseen(work), *whose, known_errors())
+    return standing_of(unit.calibration.mode, unit.unseen(work), *whose, known_errors())
 
 
-def _row(found: Plan | None, gpu: Gpu, here: Plan | None, own: float, prices: Mapping[str, float]) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(_COLUMNS, np.nan) | {"gpu": gpu.name, "price": prices.get(gpu.name, np.nan)}
-    if found is None:
-        return row | {"standing": "", "architecture": NOT_TO_BE_HAD}
-    case = found.case
-    row["standing"] = standing(case.unit, case.work)
-    if not found.feasible:
-        return row | {"architecture": "none meets the SLA"}
-    each = [rate / case.unit.gpus for rate in told_rate(found.solved, found.best)]
-    row |= {"architecture": found.best} | _ends("rate", each)
-    if here:
-        ratio = answers.gpus_worth(found.solved, case.unit.gpus, here.solved, here.case.unit.gpus)
-        row |= _ends("ratio", ratio) | _ends("break_even", [own * one for one in ratio])
-    made = [one * case.work.n_out for one in each]
-    row |= _ends("usd_per_million", answers.spent_on(made, answers.usd_per_million(1, prices.get(gpu.name, 0), 1)))
-    if gpu.tdp:
-        row["joules"] = answers.spent_on(made, gpu.tdp)[0]
-    return row
+def _row(found: Plan, gpu: Gpu, here: Own, price: float) -> OtherGpu:
+    there = _planned(found, gpu)
+    if there is None:
+        return absent_gpu(gpu.name, "", NOT_TO_BE_HAD, price)
+    case = there.case
+    return other_gpu(gpu.name, standing(case.unit, case.work), case.asked, there.solved, here, price)
 
 
-def _ends(name: str, three: list[float]) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=True))
+def _columns(row: OtherGpu) -> dict[str, Any]:
+    told: dict[str, Any] = {name: getattr(row, name) for name in ("gpu", "standing", "architecture", "price")}
+    for name, three in (("rate", row.rate), ("ratio", row.ratio), ("break_even", row.break_even)):
+        told |= dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=False))
+    told |= dict(zip(("usd_per_million", "usd_per_million_low", "usd_per_million_high"), row.cost, strict=False))
+    return told | {"joules": row.joules[0] if row.joules else nan}
 
 
 def first_said(rows: pd.DataFrame) -> str:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, inf
+from math import ceil, exp, floor, inf
 
 from msgspec.structs import replace
 
+from inference_math.evidence.records import Record
 from inference_math.optimiser.draws import interval
 from inference_math.optimiser.types import Verdict
-from inference_math.optimiser.verdict import UNSAID, verdict
+from inference_math.optimiser.verdict import UNSAID, stands_on, verdict
 from inference_math.simulate.types import StepTimes
 from inference_math.unit.batch import largest_whole
-from inference_math.unit.types import Part
+from inference_math.unit.steps import kv_loaded, kv_sent, kv_tokens
+from inference_math.unit.types import Asked, ComparisonError, DrawnCoefficients, Part
+from inference_math_planner.fleets.queues import pace_of
 from inference_math_planner.fleets.sessions import border, found_within, prompt_of, session_of
-from inference_math_planner.fleets.types import LadderNumbers, TierRow
+from inference_math_planner.fleets.types import LadderNumbers, SessionHabits, TierRow, TurnNumbers
 from inference_math_planner.fleets.visits import Served, calm, store_for, turns_held, visits
 
 __all__ = [
-    "FOUND_SHARES", "ceiling_of", "ladder", "ladder_head", "ladder_notes", "latency_ends", "sizes_for", "tier_row",
-    "tier_verdicts", "units_alone", "users_kept",
+    "FOUND_SHARES", "LadderFound", "ceiling_of", "ladder", "ladder_found", "ladder_head", "ladder_notes",
+    "ladder_numbers", "latency_ends", "sizes_for", "tier_row", "tier_verdicts", "units_alone", "users_kept",
 ]  # fmt: skip
 
 FOUND_SHARES = [0.5, 0.9, 0.99]  # of what a store finds that drops nothing: the sizes that an answer names
@@ -29,6 +32,66 @@ MOST_USERS = 2**20  # of a unit, within limits
 MOSTLY = 0.6  # of HBM taken by turns in flight: simulated waits for room were longer than their law's
 BRIM = 0.95  # from here on the law holds again
 GROWS = 1.1  # so small are steps that look for the first miss
+
+
+class LadderFound(Record):
+    """What a ladder finds and brings: a row for each tier, how sure its gain is, how many users keep limits, if any.
+
+    `sizes` are those of `FOUND_SHARES`, `units` those that would do as much with HBM alone, `ends` those of
+    `latency_ends`.
+    """
+
+    rows: list[TierRow]
+    sure: list[Verdict]
+    kept: list[float]
+    sizes: list[float]
+    units: int
+    ends: list[float]
+    head: list[Part]
+    notes: list[Part]
+
+
+def ladder_numbers(
+    turns: TurnNumbers, users: float, question: Asked, units: int, tiers: list[list[float]], habits: SessionHabits
+) -> LadderNumbers:
+    """Return what is asked of the HBM of so many units and of `tiers` below it, each [bytes in all, bytes/s of a GPU].
+
+    `question` is that of a unit whose prompts are those of the turns.
+    """
+    unit, prompt = question.unit, prompt_of(session_of(turns, 1.0))
+    each = kv_sent(unit, prompt) / prompt
+    tokens, loads = [kv_tokens(unit, prompt)], [0.0]
+    for size, read_bw in tiers:
+        tokens.append(size / each / units)
+        loads.append(kv_loaded(unit, prompt, unit.gpus * read_bw) / prompt)
+    return LadderNumbers(
+        turns=turns, users=users, units=units, gpus=unit.gpus, front=question.front, tokens=tokens, loads=loads,
+        bytes=each, habits=habits, doubt=question.doubts["store"],
+    )  # fmt: skip
+
+
+def ladder_found(
+    asked: LadderNumbers, cost: StepTimes, question: Asked, draws: list[DrawnCoefficients], limits: list[float],
+    store: ComparisonError,
+) -> LadderFound:  # fmt: skip
+    """Return what tiers find and bring, within `limits` on TTFT and TPOT if there are any, and under draws.
+
+    `store` tells how far off the gains of stores were.
+    """
+    rows, sizes, below = ladder(asked, cost), sizes_for(asked, cost), len(asked.tokens) > 1
+    last = rows[len(rows) - 1]
+    kept = users_kept(asked, cost, limits[0], limits[1]) if len(limits) > 0 else []
+    units = units_alone(asked, cost, last.rate) if below else asked.units
+    fronts = [asked.front * exp(question.front_sd * factors[2]) for _, factors in draws]
+    ends = latency_ends(asked, [pace_of(question, found, factors) for found, factors in draws], fronts, last)
+    within = [limits[0], limits[1], kept[len(kept) - 1]] if len(limits) > 0 else []
+    notes = ladder_notes(asked, rows, sizes, units, ends)
+    if below:
+        notes.append(stands_on(store))
+    return LadderFound(
+        rows=rows, sure=tier_verdicts(asked, rows), kept=kept, sizes=sizes, units=units, ends=ends,
+        head=ladder_head(asked, last, within, sizes), notes=notes,
+    )  # fmt: skip
 
 
 def tier_row(asked: LadderNumbers, cost: StepTimes, below: int) -> TierRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, nan
 from typing import Any
 
@@ -17,12 +18,12 @@ from inference_math.evidence.checks import as_whole
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
-from inference_math.optimiser.choice import LOOKED, goodput_by, layouts_near, layouts_ranked, tokens_by
+from inference_math.optimiser.choice import LOOKED, layouts_ranked
 from inference_math.optimiser.draws import interval
 from inference_math.optimiser.types import Solution
 from inference_math.unit import Unit
-from inference_math.unit.asked import NEARLY
-from inference_math.unit.types import Asked, DrawnCoefficients
+from inference_math.unit.deployed import units_within
+from inference_math.unit.types import Asked, DrawnCoefficients, Layout
 from inference_math_planner.answers.card import laid_out
 from inference_math_planner.answers.deployment import Plan, may_meet
 from inference_math_planner.answers.notes import excess
@@ -30,14 +31,19 @@ from inference_math_planner.fleets import queues, traffic
 from inference_math_planner.fleets.traffic import AT_RANDOM, SHARED, Arrivals, Fleet, NoFleetError, Shown
 from inference_math_planner.fleets.tries import (
     IN_POOLS,
+    STAGES,
     TOGETHER,
     TRIED,
+    Look,
+    best_pairs,
     expected_cost,
     first_of,
     firsts,
-    pairs_by_bound,
+    layouts_fitting,
+    look_order,
+    looked_at,
+    near_best,
     rates_that_fit,
-    tried_in_a_node,
 )
 
 __all__ = ["Sized", "groups", "layouts", "meets", "search", "size"]
@@ -60,7 +66,6 @@ COLUMNS = [
     ),
     *("loss", "decodes", "ttft", "tpot"),
 ]
-STAGES = (2, 4, 8)  # nodes among which layers are divided, where one does not hold them
 _MOST = 512  # GPUs among which layouts are tried
 
 
@@ -76,25 +81,23 @@ def groups(gpu: Gpu) -> Iterator[tuple[int, int]]:
     yield from ((within[-1], stages) for stages in STAGES)
 
 
-def layouts(unit: Unit, gpus: int) -> Iterator[Unit]:
-    """Yield the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
+def layouts(unit: Unit, gpus: int) -> list[Unit]:
+    """Return the layouts of a unit's model on at most so many GPUs: TP of 1 to 16, and of mixtures DP with EP.
 
     Those that do not exist are left out: a TP that does not divide the heads, GPUs too few for the weights; and those
     whose groups lie on more GPUs than one node has, between which no link is known. Where no node holds the model, its
     layers lie on as few nodes as hold it.
     """
-    most, found = as_whole("gpus", gpus, 1, _MOST), False
-    for layout in tried_in_a_node(min(most, joined(unit.gpu)), unit.model.is_mixture):
+    resized: list[Unit] = []
+
+    def fits(layout: Layout) -> bool:
         with suppress(ValueError):
-            yield unit.resized(**asdict(layout))
-            found = True
-    if found:
-        return
-    for tp, pp in groups(unit.gpu):
-        if pp > 1 and tp * pp <= most:
-            with suppress(ValueError):
-                yield unit.resized(tp=tp, dp=1, ep=1, pp=pp)
-                return
+            resized.append(unit.resized(**asdict(layout)))
+            return True
+        return False
+
+    layouts_fitting(as_whole("gpus", gpus, 1, _MOST), joined(unit.gpu), unit.model.is_mixture, fits)
+    return resized
 
 
 def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
@@ -128,16 +131,13 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
 
 def _searched(cases: list[Case]) -> tuple[Plan, pd.DataFrame]:
     few = [answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED]) for one in cases]
-    looked = [goodput_by(one.asked, each, first_of(each, TOGETHER)) for one, each in zip(cases, few, strict=True)]
-    near = [cases[i] for i in layouts_near(looked)] if any(looked) else []
-    looks = [_Look(Plan.of(one, DRAWS), TOGETHER) for one in near]
-    looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in best_pairs(cases)]
-    if not any(one.able for one in looks):
+    seen = [looked_at(one.asked, solved, TOGETHER).goodput for one, solved in zip(cases, few, strict=True)]
+    looks = [_Look(Plan.of(cases[i], DRAWS), TOGETHER) for i in near_best(seen)]
+    looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in _paired(cases)]
+    order = look_order([one.look for one in looks])
+    if not order:
         return Plan.of(_closest(cases), DRAWS), pd.DataFrame(columns=COLUMNS)
-    rows = _rows(looks)
-    order = [looks[i] for i in rows.index if looks[i].able]
-    rows = rows.loc[[i for i in rows.index if looks[i].able]]
-    return _joined(order), rows.reset_index(drop=True)
+    return _joined([looks[i] for i in order]), _rows(looks).loc[order].reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -161,20 +161,15 @@ class _Look:
         """Return the best of these architectures."""
         return first_of(self.plan.solved, self.names)
 
-    @property
-    def tokens(self) -> list[float]:
-        """Output tokens/s of a GPU under each draw."""
-        return tokens_by(self.case.asked, self.plan.solved, self.name)
-
-    @property
-    def goodput(self) -> float:
-        """Output tokens/s of a GPU within the limits, in the mean over all draws; 0 where most forbid it."""
-        return goodput_by(self.case.asked, self.plan.solved, self.name)
+    @cached_property
+    def look(self) -> Look:
+        """What it serves of a GPU."""
+        return looked_at(*self.told)
 
     @property
     def able(self) -> bool:
         """Whether most draws allow it."""
-        return self.goodput > 0
+        return self.look.goodput > 0
 
 
 def _first_of(looks: Sequence[_Look], names: list[str]) -> Case | None:
@@ -194,26 +189,20 @@ def _joined(order: Sequence[_Look]) -> Plan:
     return Plan.of(case, DRAWS)
 
 
-def best_pairs(cases: Sequence[Case]) -> list[Case]:
-    """Return cases of decode units, each with its prefill unit: for each TP of them that whose pools serve most.
-
-    Of a GPU, under a few draws, in the mean. Pairs are asked in the order of what no split of them exceeds, until one
-    serves as much as the next may.
-    """
+def _paired(cases: Sequence[Case]) -> list[Case]:
+    """Return cases of decode units, each with the prefill unit with which it serves most; see `tries.best_pairs`."""
     few = [one.pairs(DRAWS)[::LOOKED] for one in cases]
-    each = [answers.halves(one.asked, drawn) for one, drawn in zip(cases, few, strict=True)]
-    best: dict[int, tuple[float, Case]] = {}
-    for bound, p, d in pairs_by_bound(each, [one.unit.gpus for one in cases]):
-        first, pair = cases[int(p)].unit, cases[int(d)]
-        tp = pair.unit.tp
-        most = best[tp][0] if tp in best else 0.0
-        if bound <= most:
-            continue
-        pair = pair if first == pair.unit else replace(pair, prefill=first)
-        served = answers.pools_served(pair.asked, few[int(d)])
-        if served > most * NEARLY:
-            best[tp] = served, pair
-    return [pair for _, pair in best.values()]
+    halves = [answers.halves(one.asked, drawn) for one, drawn in zip(cases, few, strict=True)]
+
+    def pair(p: int, d: int) -> Case:
+        return cases[d] if p == d else replace(cases[d], prefill=cases[p].unit)
+
+    def served(p: int, d: int) -> float:
+        return answers.pools_served(pair(p, d).asked, few[d])
+
+    units = [one.unit for one in cases]
+    best = best_pairs(halves, [unit.gpus for unit in units], [unit.tp for unit in units], served)
+    return [pair(p, d) for p, d in best]
 
 
 def meets(case: Case, gpus: int = 0) -> bool:
@@ -318,9 +307,9 @@ def size(
         raise ValueError("rate must be given, or have: one of them")
     cases = _cases(case.checked(), gpus)
     if have is not None:
-        cases = [replace(one, units=min(one.units, max(have // one.unit.gpus, 2))) for one in cases]
+        cases = [replace(one, units=units_within(one.units, have, one.unit.gpus)) for one in cases]
     looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
-    looks += [_Look(_look(one), IN_POOLS) for one in best_pairs(cases)]
+    looks += [_Look(_look(one), IN_POOLS) for one in _paired(cases)]
     looks = _first(looks, have or 0)
     problem = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
     looks.sort(key=lambda one: expected_cost(*one.told, problem.goal))
@@ -367,17 +356,16 @@ def _first(looks: list[_Look], have: int) -> list[_Look]:
 
 def _rows(looks: Sequence[_Look]) -> pd.DataFrame:
     """Return a row for each layout that was tried, by its place, that which serves most of a GPU first."""
-    each = [one.tokens for one in looks]
-    ranked = layouts_ranked([one.goodput for one in looks], each, [one.case.unit.gpus for one in looks])
-    rows = [_row(one, tokens) for one, tokens in zip(looks, each, strict=True)]
-    table = pd.DataFrame(rows, columns=COLUMNS).assign(best_in=ranked.best_in, loss=ranked.loss)
+    each = [one.look for one in looks]
+    ranked = layouts_ranked([one.goodput for one in each], [one.tokens for one in each], [one.gpus for one in each])
+    table = pd.DataFrame(map(_row, looks), columns=COLUMNS).assign(best_in=ranked.best_in, loss=ranked.loss)
     return table.loc[ranked.order]
 
 
-def _row(look: _Look, tokens: list[float]) -> dict[str, object]:
+def _row(look: _Look) -> dict[str, object]:
     case, name = look.case, look.name
     unit, row = case.unit, look.plan.compared.set_index("architecture").loc[name]
-    middle, (_, low, high) = look.goodput, interval(0.0, tokens)
+    middle, (_, low, high) = look.look.goodput, interval(0.0, look.look.tokens)
     return {
         "architecture": name, "layout": say(laid_out(case.asked, name)), **asdict(unit.numbers.layout),
         "prefill": None if case.prefill is None else asdict(case.prefill.numbers.layout), "gpus": unit.gpus,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import exp, nan
+from math import nan
 
 import numpy as np
 import pandas as pd
@@ -16,30 +16,14 @@ from inference_math.evidence.numerals import as_gb, digits, percent
 from inference_math.evidence.sentences import say
 from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
 from inference_math.optimiser.types import Verdict
-from inference_math.optimiser.verdict import cell, stands_on, worded
+from inference_math.optimiser.verdict import cell, worded
 from inference_math.simulate.cost import Steps
-from inference_math.simulate.types import StepTimes
 from inference_math.unit import Unit
 from inference_math.unit.nearest import known_comparisons
-from inference_math.unit.steps import kv_loaded, kv_sent
 from inference_math.workload import SLA, Workload
-from inference_math_planner.fleets.ladder import (
-    FOUND_SHARES,
-    NEAR,
-    ceiling_of,
-    ladder,
-    ladder_head,
-    ladder_notes,
-    latency_ends,
-    sizes_for,
-    tier_verdicts,
-    units_alone,
-    users_kept,
-)
+from inference_math_planner.fleets.ladder import FOUND_SHARES, NEAR, ceiling_of, ladder_found, ladder_numbers
 from inference_math_planner.fleets.loops import PLAIN, Habit, session_habits
-from inference_math_planner.fleets.queues import pace_of
 from inference_math_planner.fleets.turns import Turns
-from inference_math_planner.fleets.types import LadderNumbers
 
 __all__ = ["Ladder", "size_store"]
 
@@ -197,44 +181,25 @@ def size_store(
         told = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
         raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
     case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
-    cost, each = Steps(unit.near(case.work)), kv_sent(unit.numbers, whole.prompt) / whole.prompt
-    asked = LadderNumbers(
-        turns=turns,
-        users=as_number("users", users, ANY_POSITIVE),
-        units=count,
-        gpus=unit.gpus,
-        front=unit.front.seconds,
-        tokens=[unit.kv_tokens(whole.prompt), *(size / each / count for _, _, size in places)],
-        loads=[
-            0.0,
-            *(kv_loaded(unit.numbers, whole.prompt, unit.gpus * one.read_bw) / whole.prompt for _, one, _ in places),
-        ],
-        bytes=each,
-        habits=session_habits(replace(habit, groups=unit.dp), cost),
-        doubt=case.doubts["store"],
-    )
-    found = ladder(asked, cost)
-    rows = pd.DataFrame(map(structs.asdict, found)).drop(columns="found")
+    cost = Steps(unit.near(case.work))
+    sizes = [[size, one.read_bw] for _, one, size in places]
+    habits = session_habits(replace(habit, groups=unit.dp), cost)
+    asked = ladder_numbers(turns, as_number("users", users, ANY_POSITIVE), case.asked, count, sizes, habits)
+    each, limits = asked.bytes, [sla.ttft, sla.tpot] if sla else []
+    found = ladder_found(asked, cost, case.asked, case.pairs(DRAWS), limits, known_comparisons()["store"])
+    rows = pd.DataFrame(map(structs.asdict, found.rows)).drop(columns="found")
     rows.insert(0, "tier", ["hbm", *tiers])
     rows.insert(1, "gb", [count * held * each / 1e9 for held in asked.tokens])
     rows.insert(2, "tokens", [count * held for held in asked.tokens])
     rows["gain"] = rows["rate"] / rows["rate"].iloc[0]
-    sure = tier_verdicts(asked, found)
-    rows[["chance", "sure"]] = pd.DataFrame(map(structs.asdict, sure))
-    rows["kept"] = users_kept(asked, cost, sla.ttft, sla.tpot) if sla else nan
-    sizes = sizes_for(asked, cost)
-    # Whoever looks at HBM alone asks for nothing that would stand for it.
-    many = units_alone(asked, cost, found[-1].rate) if places else count
-    low, high = latency_ends(asked, *_drawn(case), found[-1])
-    limits = [sla.ttft, sla.tpot, rows["kept"].iloc[-1]] if sla else []
-    head = tuple(map(say, ladder_head(asked, found[-1], limits, sizes)))
-    stands = [stands_on(known_comparisons()["store"])] if places else []
-    notes = tuple(map(say, [*ladder_notes(asked, found, sizes, many, [low, high]), *stands]))
-    needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, sizes, strict=True)}
+    rows[["chance", "sure"]] = pd.DataFrame(map(structs.asdict, found.sure))
+    rows["kept"] = found.kept if sla else nan
+    needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, found.sizes, strict=True)}
     return Ladder(
         rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked.users, turns.think,
-        count, count * unit.gpus, many, (low, high), tuple(map(_gain_said, rows["gain"], sure)),
-        tuple(found[-1].found), head, notes,
+        count, count * unit.gpus, found.units, (found.ends[0], found.ends[1]),
+        tuple(map(_gain_said, rows["gain"], found.sure)),
+        tuple(found.rows[-1].found), tuple(map(say, found.head)), tuple(map(say, found.notes)),
     )  # fmt: skip
 
 
@@ -249,10 +214,3 @@ def _gain_said(gain: float, sure: Verdict) -> str:
     if not sure.sure:
         return ""
     return say({"key": "sure.same"} if abs(gain - 1) < NEAR else worded("sure.store", sure))
-
-
-def _drawn(case: Case) -> tuple[list[StepTimes], list[float]]:
-    """Return the steps and the fronts of a case under draws of its unit's calibration."""
-    pairs = case.pairs(DRAWS)
-    fronts = [case.fronted.seconds * exp(case.fronted.sd * factors[2]) for _, factors in pairs]
-    return [pace_of(case.asked, *pair) for pair in pairs], fronts

@@ -25,6 +25,7 @@ from inference_math.unit.types import Row
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
 from inference_math_planner.answers.card import card_of
+from inference_math_planner.answers.cautions import about_fleet
 from inference_math_planner.answers.deployment import (
     Plan,
     as_commands,
@@ -328,13 +329,13 @@ def _chosen(
     if not simulator.able(names):
         raise _none(simulator, problem, {name: simulator.smallest(name).kept_idle() for name in names})
     fleets = _standings(found, tuple(names), problem, workers, shown)
-    crowd = queues.crowd(fleets, problem.goal, simulator.count, found.case.doubts)
+    crowd = queues.crowd(fleets, problem.goal, simulator.count, found.case.asked.doubts)
     order = [name for name in crowd.order if name in names and fleets[name].replicas]
     if not order:
         raise _none(simulator, problem, {name: fleets[name].idle for name in names})
     ordered = [(simulator.replicas(name, fleets[name].units)[fleets[name].row], fleets[name]) for name in order]
     first, *others = [_fleet(found, crowd, *each, problem) for each in ordered]
-    about = found.about("rate" if have else "gpus", problem.rate, have)
+    about = about_fleet(found.about, problem.rate, have)
     card = carded(card_of(found.case.asked, [queues.fleet_sized(*each) for each in ordered], crowd, about))
     return replace(first, others=tuple(others), tie=bool(crowd.tie) and bool(others), card=card)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
-from inference_math.optimiser.choice import told_rate
+from inference_math.evidence.records import Record
+from inference_math.optimiser.choice import goodput_by, layouts_near, layouts_ranked, tokens_by, told_rate
 from inference_math.optimiser.types import Solution
+from inference_math.unit.asked import NEARLY
 from inference_math.unit.types import Asked, Layout
 from inference_math_planner.fleets.queues import GUESS, cost, smallest_gpus
 from inference_math_planner.fleets.types import FleetGoal
 
 __all__ = [
-    "IN_POOLS", "TOGETHER", "TRIED", "expected_cost", "first_of", "firsts", "pairs_by_bound", "rates_that_fit",
+    "IN_POOLS", "STAGES", "TOGETHER", "TRIED", "Look", "best_pairs", "expected_cost", "first_of", "firsts",
+    "layouts_fitting", "look_order", "looked_at", "near_best", "pairs_by_bound", "rates_that_fit",
     "tried_in_a_node",
 ]  # fmt: skip
 
@@ -19,6 +23,7 @@ TOGETHER = ["aggregated", "chunked"]  # one unit does both
 IN_POOLS = ["disaggregated"]
 
 TRIED = [1, 2, 4, 8, 16]  # sizes of TP and DP
+STAGES = [2, 4, 8]  # nodes among which layers are divided, where one does not hold them
 FIRST_OF_EACH = 3  # layouts of each TP that a fleet is sized for, those that serve most at full load
 
 
@@ -37,6 +42,22 @@ def tried_in_a_node(most: int, mixture: bool) -> list[Layout]:
             if mixture and tp * dp > 1:
                 found.append(Layout(tp=tp, ep=tp * dp, dp=dp, pp=1))
     return found
+
+
+def layouts_fitting(most: int, node: int, mixture: bool, fits: Callable[[Layout], bool]) -> list[Layout]:
+    """Return the layouts on at most so many GPUs that fit: of those in a `node`, or on as few nodes as do.
+
+    There its GPUs share each matrix, and stages have a part of the layers each.
+    """
+    found = [layout for layout in tried_in_a_node(min(most, node), mixture) if fits(layout)]
+    if len(found) > 0:
+        return found
+    within = [tp for tp in TRIED if tp <= node]
+    for stages in STAGES:
+        layout = Layout(tp=within[-1], ep=1, dp=1, pp=stages)
+        if layout.tp * stages <= most and fits(layout):
+            return [layout]
+    return []
 
 
 def first_of(solved: Solution, names: list[str]) -> str:
@@ -61,6 +82,63 @@ def pairs_by_bound(halves: list[list[float]], gpus: list[int]) -> list[list[floa
                 found.append([1 / (1 / fed + 1 / taken), p, d])
     found.sort(key=lambda one: -one[0])
     return found
+
+
+def best_pairs(
+    halves: list[list[float]], gpus: list[int], tps: list[int], served: Callable[[int, int], float]
+) -> list[list[int]]:
+    """Return [prefill, decode] for each TP of a decode unit, that whose pools serve most of a GPU.
+
+    Pairs are asked in the order of what no split of them exceeds, until one serves as much as the next may.
+    """
+    sizes: list[int] = []
+    most: list[float] = []
+    pairs: list[list[int]] = []
+    for bound, p, d in pairs_by_bound(halves, gpus):
+        prefill, decode = int(p), int(d)
+        at = sizes.index(tps[decode]) if tps[decode] in sizes else len(sizes)
+        least = most[at] if at < len(sizes) else 0.0
+        if bound <= least:
+            continue
+        rate = served(prefill, decode)
+        if rate > least * NEARLY:
+            if at == len(sizes):
+                sizes.append(tps[decode])
+                most.append(0.0)
+                pairs.append([])
+            most[at], pairs[at] = rate, [prefill, decode]
+    return pairs
+
+
+class Look(Record):
+    """What a layout serves of a GPU in the best of the architectures that are asked of it.
+
+    Output tokens/s within the limits, in the mean over all draws: 0 where most forbid it; and under each draw.
+    """
+
+    goodput: float
+    tokens: list[float]
+    gpus: int
+
+
+def looked_at(asked: Asked, solved: Solution, names: list[str]) -> Look:
+    """Return a look at a layout of which these architectures are asked."""
+    name = first_of(solved, names)
+    goodput, tokens = goodput_by(asked, solved, name), tokens_by(asked, solved, name)
+    return Look(goodput=goodput, tokens=tokens, gpus=asked.unit.gpus)
+
+
+def near_best(goodputs: list[float]) -> list[int]:
+    """Return the places of the layouts that come near the best one, none of which may serve nothing."""
+    return layouts_near(goodputs) if len([own for own in goodputs if own > 0]) > 0 else []
+
+
+def look_order(looks: list[Look]) -> list[int]:
+    """Return the places of layouts, that which serves most of a GPU first; of those alone that serve something."""
+    if len(looks) == 0:
+        return []
+    goodputs, tokens, gpus = [one.goodput for one in looks], [one.tokens for one in looks], [one.gpus for one in looks]
+    return [i for i in layouts_ranked(goodputs, tokens, gpus).order if goodputs[i] > 0]
 
 
 def rates_that_fit(asked: Asked, solved: Solution, names: list[str], have: float) -> list[list[float]]:

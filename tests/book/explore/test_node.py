@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forms import case_of, settings as forms_settings
+from forms import as_fields, case_of, known, settings as forms_settings
 from made import Made
 from node import Node, close, plain
 from setups import SETUPS, name_of
@@ -21,6 +21,7 @@ from inference_math.unit.fullest import fullest
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA, Workload
 from inference_math_book.explore.browser import script, sentences
+from inference_math_book.explore.form import candidate, few_draws
 from inference_math_planner import capacity, fleet
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import Plan
@@ -97,6 +98,19 @@ def test_decisions_are_those_of_the_package(node):
         for name in own:
             assert close(own[name], printed[name]), (name, own[name], printed[name])
     assert met > 10
+
+
+ASKED = """(given) => {
+    const one = math.candidate(given, math.data);
+    return [one.asked, one.centred.found, math.few_draws(one, math.data), math.refused(given, true, math.data)];
+}"""
+
+
+def test_the_form_asks_the_same_in_both_languages(node):
+    rows = [as_fields(given) for given in forms_settings(40)]
+    for given, there in zip(rows, node.ask(ASKED, [[given] for given in rows]), strict=True):
+        one = candidate(given, known())
+        assert close(plain([one.asked, one.centred.found, few_draws(one, known()), []]), there), given
 
 
 NUMBERS = (0.0, 0.0049, 0.5, 1, 1.5, 17, 99.95, 1234.6, 2.5e6)

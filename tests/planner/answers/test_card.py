@@ -53,7 +53,7 @@ def test_draws_are_doubted_where_intervals_missed_a_quarter_of_the_points():
     asked = ("qwen3-30b-a3b", "b200", "bf16", True), ("llama-3-70b", "h100-sxm", "fp8", False)
     for model, gpu, weights, few in asked:
         found = planner.plan(Unit.of(model, gpu, 2, weights), Workload(2200, 170), SLA(0.4, 0.04))
-        assert card.few_held(card.evidence(found.about())[0]) == few
+        assert card.few_held(card.evidence(found.about)[0]) == few
         assert found.card.sure != "sure"
 
 
@@ -162,7 +162,7 @@ def test_of_a_model_that_was_left_out_alone_that_comes_first():
 def test_the_answer_quotes_the_worst_of_three_lines_of_evidence():
     """The nearest 4 % alone would flatter; predictions of points of the same GPU and engine were 37 % off."""
     found = planner.plan(Unit.of("deepseek-v3", "h200-sxm", dp=8), Workload(2200, 170), SLA(2.0, 0.05), intervals=False)
-    offs = [part["off"] for part in card.evidence(found.about())]
+    offs = [part["off"] for part in card.evidence(found.about)]
     said = card_lines(planner.as_record(found))[-1]
     assert said.startswith("Nobody measured this set-up;")
     for share in (offs[0], max(offs)):

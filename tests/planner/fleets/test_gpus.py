@@ -87,10 +87,10 @@ def test_the_order_of_gpus(costs, order):
     [
         ("served", [], {}, "calibrated"), ("served", ["n_in"], {"weights": "bf16"}, "measured"),
         ("served", [], {"engine": "sglang"}, "measured"), ("served", [], {"kind": "MLA"}, "measured"),
-        ("served", ["gpu"], {"gpu": "l40s"}, "scaled"), ("operators", [], {"gpu": "h100-sxm"}, "measured"),
-        ("operators", [], {}, "scaled"), ("profile", [], {}, "calibrated"), ("profile", ["gpu"], {}, "scaled"),
+        ("served", ["gpu"], {"gpu": "l40s"}, "scaled"), ("zero-shot", [], {"gpu": "h100-sxm"}, "measured"),
+        ("zero-shot", [], {}, "scaled"), ("profile", [], {}, "calibrated"), ("profile", ["gpu"], {}, "scaled"),
         ("served", [], {"maker": "AMD"}, "calibrated"), ("served", [], {"maker": "AMD", "kind": "MLA"}, GUESSED),
-        ("operators", [], {"maker": "AMD"}, GUESSED),
+        ("zero-shot", [], {"maker": "AMD"}, GUESSED),
     ],
 )  # fmt: skip
 def test_what_a_row_stands_on(mode, unseen, changed, said):

@@ -405,7 +405,7 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     assert (system.prefill_units, system.decode_units, system.groups) == (3, 3, 8)
     assert system.budget == 2 * 2000  # of a group, which the engine is told, too
     assert settings(asked, "disaggregated", rows[2])["prefill --max-num-batched-tokens"] == 2 * 2000
-    assert system.transfer == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.pool_bw))
+    assert system.transfer == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.asked.pool_bw))
     paces = [
         queues.prefill_pace(of.asked, of.unit.found(work), [1.0, 1.0, 0.0])
         for of in (case, replace(case, unit=first, prefill=None))

@@ -231,7 +231,7 @@ def test_groups_of_attention_compute_a_prompt_each(model, layout):
 def test_what_waits_for_a_store_waits_for_its_bytes():
     case = Case(UNIT, Workload(2000, 100, 0.5), SLA(2, 0.05), tier=tier("local_ssd"))
     system = queues.system_for(case.asked, "aggregated", row_of(case, "aggregated"))
-    assert system.load * 1000 == pytest.approx(UNIT.kv_bytes(1000 + 1100) / case.read_bw)  # read, and written
+    assert system.load * 1000 == pytest.approx(UNIT.kv_bytes(1000 + 1100) / case.asked.read_bw)  # read, and written
 
 
 def test_a_slow_link_bounds_what_pools_serve():
