@@ -10,7 +10,6 @@ Chapters are the numbered texts of book/ itself. Other pages with cells have the
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -19,10 +18,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
-import forks
 import jupytext
 import nbformat
 import yaml
@@ -151,15 +150,14 @@ def run(text: Path) -> tuple[bool, str, list[str]]:
     folder = twin_of(text).parent
     folder.mkdir(parents=True, exist_ok=True)
     notebook.cells.append(nbformat.v4.new_code_cell(TELL))  # type: ignore[no-untyped-call]
-    client = NotebookClient(
+    NotebookClient(
         notebook,
         record_timing=False,
         timeout=120,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         extra_arguments=[f"--InteractiveShellApp.exec_lines={[LISTEN]!r}"],
-    )
-    asyncio.run(client.async_execute())  # in a thread of its own
+    ).execute()
     files = behind(json.loads(notebook.cells.pop().outputs[0].text))
     notebook.metadata.pop("language_info", None)  # names the Python version, which differs by machine
     nbformat.validate(notebook)
@@ -203,8 +201,7 @@ def renew(asked: list[Path]) -> None:
 
 def execute_all(asked: list[Path]) -> None:
     """Execute texts on all processors, and say of each whether its twin changed."""
-    forks.use()
-    with ThreadPoolExecutor(min(len(asked), os.cpu_count() or 1) or 1) as pool:  # which wait for kernels
+    with ProcessPoolExecutor(min(len(asked), os.cpu_count() or 1) or 1, mp_context=get_context("spawn")) as pool:
         begun = {pool.submit(timed, text): text for text in asked}
         for done in as_completed(begun):
             text, ((changed, digest, files), seconds) = begun[done], done.result()
