@@ -160,7 +160,7 @@ def collapse(turns, hbm):
     ("turns", "hbm"),
     [
         (AGENTS, 1.0e6),
-        (Turns(**(vars(AGENTS) | {"think": 90.0})), 1.0e6),
+        (replace(AGENTS, think=90.0), 1.0e6),
         (Turns(turns=12, first=500, message=200, answer=400, think=30.0), 2e5),  # chats
         (Turns(turns=12, first=500, message=200, answer=1500, think=30.0), 2e5),  # long answers
     ],
