@@ -77,7 +77,7 @@ def chart(w_0: float, n_out_0: float, sigma_0: float, ring: tuple[float, float],
         Seconds of a decode, ΔH, and of a prompt's token, T: for the link that opens the ring's case in the planner.
     """
     start = {"log_x": round(float(sp.log(ring[0], 2)), 2), "log_y": round(float(sp.log(ring[1], 2)), 2)}
-    binds = {  # Vega puts the last one first
+    binds: Any = {  # Vega puts the last one first
         "log_y": _power(UP, _Y),
         "log_x": _power(ACROSS, _X),
     }
