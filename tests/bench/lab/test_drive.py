@@ -38,7 +38,7 @@ def test_users_begin_in_the_middle_of_answers() -> None:
     alone = [
         step.prefills == 0
         for _ in range(400)
-        for step in closed_loop(engine, SOURCE, 8, watched=Watched(steps=4), rng=rng).steps
+        for step in closed_loop(engine, Workload(128, 32), 8, watched=Watched(steps=4), rng=rng).steps
     ]
     assert np.mean(alone) == pytest.approx((1 - 1 / 32) ** 8, abs=0.05)
 
