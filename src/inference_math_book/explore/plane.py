@@ -82,7 +82,7 @@ def chart(w_0: float, n_out_0: float, sigma_0: float, ring: tuple[float, float],
         "log_x": _power(ACROSS, _X),
     }
     moved = alt.selection_point(
-        name="ring", fields=list(binds), bind=binds, value=[start], toggle=False, clear=False,  # type: ignore[arg-type]
+        name="ring", fields=list(binds), bind=binds, value=[start], toggle=False, clear=False,
         on="pointerdown, [pointerdown, pointerup] > pointermove",
     )  # fmt: skip
     sliders = [

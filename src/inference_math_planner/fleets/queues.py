@@ -526,7 +526,7 @@ class ReplicaSimulator:
         self, asked: Asked, solved: Solution, draws: list[DrawnCoefficients], source: RequestSource
     ) -> None:  # fmt: skip
         # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-        self.asked = replace(asked, work=replace(asked.work, cv=geometric_cv(asked.work.n_out)))
+        self.asked = replace(asked, work=replace(asked.work, lengths="geometric", cv=geometric_cv(asked.work.n_out)))
         self.solved = solved
         self.source = source
         together = drawn_unit(self.asked, solved.costs, draws, 0.0)
