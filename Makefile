@@ -66,11 +66,10 @@ PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest
 # The scripts of a release are frozen between releases: their tests are a target of their own.
 TESTS = tests src --doctest-modules --ignore tests/research
 
-# The notebooks' outputs are those of the sources, which a test sees to; that they are found again is for `make nbval`.
-test: lint types html  ## style, types, units, laws, data, pages in a browser
-	@$(PYTEST) $(TESTS) -m "not long" -n $(WORKERS) --dist loadscope
+test: lint types html  ## style, types, units, laws, data, pages in a browser, the notebooks
+	@$(PYTEST) $(TESTS) notebooks --nbval -m "not long" -n $(WORKERS) --dist loadscope
 
-test-long: lint types html  ## before a release: long tests and the notebooks, too, with random examples
+test-long: lint types html  ## before a release: long tests, too, with random examples
 	@$(PYTEST) $(TESTS) notebooks --nbval --hypothesis-profile random -n $(WORKERS) --dist loadscope
 
 test-research: .venv/.ready  ## the tests of what makes a release (tools/research): weekly, and before a release

@@ -25,15 +25,15 @@ FLOORS = (
 )  # fmt: skip
 # Lines of code at most. Who needs more room takes it from another, or argues in the change that asks for it.
 BUDGETS = {
-    "evidence": 0, "catalogue": 0, "theory": 0, "workload": 0, "unit": 0, "simulate": 0, "optimiser": 0,
-    "laws": 0, "answers": 0, "calibrate": 0, "fleets": 0, "cli": 0, "bench": 0, "book": 0,
+    "evidence": 340, "catalogue": 1_620, "theory": 1_260, "workload": 260, "unit": 3_000, "simulate": 1_600, "optimiser": 1_310,
+    "laws": 540, "answers": 1_910, "calibrate": 1_040, "fleets": 3_550, "cli": 1_150, "bench": 3_450, "book": 5_320,
 }  # fmt: skip
-SCRIPTS = 0  # lines of JavaScript by hand for the planner's pages
-TESTS = 0  # of tests/, without those of tools/research
+SCRIPTS = 1_080  # lines of JavaScript by hand for the planner's pages
+TESTS = 20_280  # of tests/, without those of tools/research
 ARGUMENTS = 7  # of a function, but for this many that have more
-LONG_SIGNATURES = 0
-ANYS = 0  # words `Any` in what computes and decides
-UNFORMATTED = 0  # statements kept from the formatter in src/
+LONG_SIGNATURES = 12
+ANYS = 181  # words `Any` in what computes and decides
+UNFORMATTED = 97  # statements kept from the formatter in src/
 _NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
 }  # fmt: skip
