@@ -287,7 +287,7 @@
 
   window.inferenceMathPlanner = {
     later, titleOf, refused, linker,
-    form, at, byId, known, state, write, linked, remember, ask, question, draws, layoutsOf, mixOf, pricesOf, usualKv, toldKv, whyKv,
+    form, at, byId, known, state, linked, remember, ask, question, draws, layoutsOf, mixOf, pricesOf, toldKv, whyKv,
     asking, texts, checkNumbers, nearest, offer, clearFixes, complain, listen, reset, stopped, bestPairs, joined, started: false,
   };
 })();

@@ -8,7 +8,7 @@
   const card = window.inferenceMathAnswer;
   const { data } = math;
   const page = window.inferenceMathPlanner;
-  const { form, at, state, linked, remember, ask, layoutsOf, mixOf, pricesOf, bestPairs, joined, usualKv, toldKv, whyKv } = page;
+  const { form, at, state, linked, remember, ask, layoutsOf, mixOf, pricesOf, bestPairs, joined, toldKv, whyKv } = page;
   const sheet = form.closest(".planner-table");
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame

@@ -240,10 +240,10 @@ def laid_as(words: str) -> Fields:
     return found
 
 
-def refused(given: Fields, alone: bool, known: Known) -> list[Part]:
+def refused(given: Fields, planning: bool, known: Known) -> list[Part]:
     """Say what is wrong with fields whose numbers are in range; nothing where they can be asked.
 
-    `alone`: of requests longer than the model's no other page's fields than lengths say how long they are.
+    `planning`: on the page that plans a prompt and its answer must be no longer than the model was made for.
     """
     if given["model"] not in known.models:
         names = list(known.models)
@@ -254,7 +254,7 @@ def refused(given: Fields, alone: bool, known: Known) -> list[Part]:
         return [about(called, "model", [{"model": name} for name in alike])]
     n_out = float(given["output"])
     long = too_long(given["model"], known.models[given["model"]].context, float(given["prompt"]) + n_out)
-    if alone and given["lengths"] not in known.mixes and len(long) > 0:
+    if planning and given["lengths"] not in known.mixes and len(long) > 0:
         room = str(int(known.models[given["model"]].context - n_out))
         return [about({"key": "form.long", "long": long}, "prompt", [{"prompt": room}])]
     units = pooled_of(given)
@@ -379,17 +379,17 @@ def few_draws(one: Candidate, known: Known) -> list[DrawnCoefficients]:
     return [rows[i] for i in range(len(rows)) if i % known.looked == 0]
 
 
-def sought(given: Fields, alone: bool, known: Known) -> Sought:
+def sought(given: Fields, planning: bool, known: Known) -> Sought:
     """Return the layouts to try: that which is named, or those that `tries.layouts_fitting` finds."""
     wrong: list[Part] = []
 
     def fits(layout: Layout) -> bool:
-        why = refused(laid_out_as(given, layout), alone, known)
+        why = refused(laid_out_as(given, layout), planning, known)
         wrong.extend(why)
         return len(why) == 0
 
     if given["tp"] != "auto" or given["model"] not in known.models:
-        wrong = refused(given, alone, known)
+        wrong = refused(given, planning, known)
         return Sought(tried=[given] if len(wrong) == 0 else [], wrong=wrong)
     node, mixture = min(8, known.gpus[given["gpu"]].joined), known.models[given["model"]].shapes["1"].experts > 0
     found = [laid_out_as(given, layout) for layout in layouts_fitting(8 * node, node, mixture, fits)]
