@@ -100,7 +100,7 @@ def test_the_tour_shows_the_house_as_it_is(root, capsys):
     for words in printed[:-1]:
         row = f"| `{words[0]}` |"
         (line,) = [line for line in shown.splitlines() if line.startswith(row)]
-        assert {name.strip(", `") for name in line.split("|")[3].split(",")} == {word.strip(",") for word in words[4:]}
+        assert {name.strip(", `") for name in line.split("|")[3].split(",")} == {word.strip(",") for word in words[6:]}
     assert [words[0] for words in printed[:-1]] == [
         line.split("`")[1] for line in shown.splitlines() if line.startswith("| `") and "/`" not in line[:14]
     ]
