@@ -12,7 +12,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]  # fmt: skip
-PATIENCE = 120_000  # ms: a busy machine is slow; a page that complained is broken and not waited for
+PATIENCE = 300_000  # ms: a page that searches layouts simulates for minutes on a busy machine
 
 
 @pytest.fixture(scope="session")
