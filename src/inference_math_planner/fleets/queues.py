@@ -684,7 +684,8 @@ def best_among(tried: list[Candidate], none: Incumbent, goal: FleetGoal, looked:
     best, at = none, -1
     failed: list[Incumbent] = []
     order = list(range(len(tried)))
-    if goal.have <= 0:  # large replicas share their queues: where they fail, small ones do
+    # Large replicas share their queues: where they fail, small ones do. Pools are split into whole units: not so there.
+    if goal.have <= 0 and len(tried) > 0 and tried[0].replica.name != "disaggregated":
         order.sort(key=lambda i: -tried[i].replica.units if i > 0 or before.replicas == 0 else -inf)
     for i in order:
         replica = tried[i].replica
