@@ -118,19 +118,24 @@ class Sought(Record):
     wrong: list[Part]
 
 
+def layout_told(given: Fields, tp: int) -> Layout:
+    """Return the layout that fields tell, of so many GPUs for each group of attention."""
+    dp = int(given["dp"])
+    return Layout(tp=tp, ep=tp * dp if given["experts"] == "whole" else 1, dp=dp, pp=int(given["pp"]))
+
+
 def deployed(given: Fields, known: Known) -> Deployment:
     """Return what serves: of a layout that is to be searched as on one GPU."""
     model, engine = known.models[given["model"]], known.engines[given["engine"]]
     own = engine.like if engine.like != "" else given["engine"]
     tp = given["tp"] if given["tp"] in model.shapes else "1"
-    size, dp = int(tp), int(given["dp"])
     return Deployment(
         model=ServedModel(
             name=model.name, kind=model.kind, stored_kv=model.stored_kv, context=model.context,
             operators=model.operators, shape=model.shapes[tp],
         ),
         gpu=known.gpus[given["gpu"]], engine=engine, called=given["engine"], kernels=own, age=own,
-        layout=Layout(tp=size, ep=size * dp if given["experts"] == "whole" else 1, dp=dp, pp=int(given["pp"])),
+        layout=layout_told(given, int(tp)),
         weights=given["weights"], kv=given["kv"], memory=0.0, tokens=known.usual[given["engine"]][given["gpu"]][0],
         drafts=int(given["drafts"]), accepted=float(given["accepted"]) / 100,
         imbalance=float(given["imbalance"]) if given["imbalance"] != "" else -1.0,

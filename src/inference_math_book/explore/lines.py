@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inference_math_book.explore.form import Candidate, Fields, pooled_of
+from inference_math_book.explore.form import Candidate, Fields, layout_told, pooled_of
 
 
 def as_python(one: Candidate, usual_link: str) -> str:
@@ -39,8 +39,8 @@ def unit_args(given: Fields) -> str:
     """Return the arguments of `Unit.of`."""
     args = [f'"{given["model"]}", "{given["gpu"]}", {given["tp"]}, "{given["weights"]}", "{given["kv"]}"']
     args.append(f'"{given["engine"]}"')
-    sizes = {"ep": int(given["tp"]) * int(given["dp"]) if given["experts"] == "whole" else 1, "dp": int(given["dp"])}
-    sizes["pp"] = int(given["pp"])
+    layout = layout_told(given, int(given["tp"]))
+    sizes = {"ep": layout.ep, "dp": layout.dp, "pp": layout.pp}
     for name in sizes:
         if sizes[name] > 1:
             args.append(f"{name}={sizes[name]}")
@@ -67,10 +67,9 @@ def plan_args(one: Candidate, usual_link: str) -> list[str]:
             args.append(f"{name}={given[name]}")
     pools = pooled_of(given)
     for i in range(len(pools)):
-        tp, dp = int(pools[i]["tp"]), int(pools[i]["dp"])
-        ep = tp * dp if pools[i]["experts"] == "whole" else 1
+        layout = layout_told(pools[i], int(pools[i]["tp"]))
         name = "decode" if i > 0 else "prefill"
-        args.append(f"{name}=unit.resized(tp={tp}, dp={dp}, ep={ep}, pp={pools[i]['pp']})")
+        args.append(f"{name}=unit.resized(tp={layout.tp}, dp={layout.dp}, ep={layout.ep}, pp={layout.pp})")
     for pool in one.asked.pools:
         args.append(f"pool_units={pool.units}")
     return args

@@ -36,7 +36,7 @@ def _request(formula: Any) -> sp.Expr:
     return sp.simplify(n_out * formula.expr.subs(IN_DECODES) / delta_h)
 
 
-_apart = _request(theory.unit_time_aggregated_full)  # no two prompts meet in a step
+_apart = _request(theory.unit_time_aggregated_full)  # prompts meet by chance, and each hides its part of a read
 # Where all steps have prompts, each hides its part of one read, however many they are.
 _together = _apart.subs({x: x + sigma * w, y: _whole, w: (1 - sigma) * w}, simultaneous=True)
 TIMES: Mapping[str, sp.Expr] = {
@@ -44,7 +44,7 @@ TIMES: Mapping[str, sp.Expr] = {
     "chunked": sp.Max((_whole + _later) * (x + w) / (x + sigma * w), _later * (x + w) / x),
     "disaggregated": _request(theory.unit_time_disaggregated_same),
 }
-"""Seconds of a unit for a request, in decodes, at the limit. Aggregated, prompts meet only where they must."""
+"""Seconds of a unit for a request, in decodes, at the limit. Aggregated, as if prompts met only where they must."""
 
 BOUND: sp.Expr = sp.Max(_whole + _later + (1 - sigma) * _later * w / x, _later * (x + w) / x)
 """The same, of which no schedule needs less."""

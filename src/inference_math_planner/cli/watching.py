@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from inference_math.evidence.numerals import digits
+from inference_math.evidence.numerals import digits, in_ms
 from inference_math.unit.coefficients import SHARES
 from inference_math_planner.calibrate.metrics import Watched, Window
 
@@ -35,16 +35,12 @@ def as_text(found: Watched, options: argparse.Namespace) -> str:
     seen = found.window
     lines = [*_counted(seen), *_planned(found, options), ""]
     for name, measured, sampled, value, low, high, inside in found.table.to_numpy().tolist():
-        label, ends = f"{_TIMES[name]}:", f"{_ms(value)} predicted ({_ms(low)} to {_ms(high)})"
+        label, ends = f"{_TIMES[name]}:", f"{in_ms(value)} predicted ({in_ms(low)} to {in_ms(high)})"
         verdict = "as predicted" if inside else f"{digits(measured / value)} times that"
-        about = f" ± {_ms(sampled)}" if sampled == sampled else ""
-        lines.append(f"{label:22} {_ms(measured)}{about} measured, {ends}: {verdict}")
+        about = f" ± {in_ms(sampled)}" if sampled == sampled else ""
+        lines.append(f"{label:22} {in_ms(measured)}{about} measured, {ends}: {verdict}")
     lines += _promised(seen, options)
     return "\n".join([*lines, "", *_moved(found)])
-
-
-def _ms(seconds: float) -> str:
-    return f"{digits(1e3 * seconds)} ms"
 
 
 def _counted(seen: Window) -> Iterator[str]:
@@ -76,7 +72,7 @@ def _planned(found: Watched, options: argparse.Namespace) -> Iterator[str]:
         longer = seen.longer(most) - seen.preempted  # who loses its place has one long gap
         if longer > 0:
             yield (
-                f"! planned with --budget {digits(options.budget)}, whose steps take at most {_ms(most)}; "
+                f"! planned with --budget {digits(options.budget)}, whose steps take at most {in_ms(most)}; "
                 f"{digits(longer)} gaps or more were longer: is the engine's budget larger?"
             )
 
@@ -84,13 +80,13 @@ def _planned(found: Watched, options: argparse.Namespace) -> Iterator[str]:
 def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:
     whose = {"ttft": "requests", "tpot": "requests by their means"}
     unknown = "not on the page, so no first token is compared: it may hold the wait"
-    yield f"{'Waiting for a place:':22} {_ms(seen.queue) if seen.queue == seen.queue else unknown}"
+    yield f"{'Waiting for a place:':22} {in_ms(seen.queue) if seen.queue == seen.queue else unknown}"
     for name, who in whose.items():
         limit = getattr(options, name)
         if limit is not None:
             low, high = seen.within(name, limit)
             kept = f"{low:.0%}" if f"{low:.0%}" == f"{high:.0%}" else f"{low:.0%} to {high:.0%}"
-            label = f"Within {_ms(limit)}:"
+            label = f"Within {in_ms(limit)}:"
             yield f"{label:22} {kept} of the {who}"
 
 
