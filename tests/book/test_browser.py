@@ -170,7 +170,7 @@ def test_the_front_plays_by_itself_once_and_can_be_paused(open_page):
     paused = page.evaluate(f"{FRONT}.view.signal('played')")
     page.evaluate(FRAMES, 5)
     assert page.evaluate(f"{FRONT}.view.signal('played')") == paused < 100
-    page.evaluate(f"void {FRONT}.view.signal('engine', {{...{FRONT}.view.signal('engine'), seconds: 0.2}})")
+    page.evaluate(f"void {FRONT}.view.signal('clock', {{...{FRONT}.view.signal('clock'), seconds: 0.2}})")
     figure.get_by_role("button", name="Play").click()
     page.wait_for_function(f"{FRONT}.view.signal('played') === 100")
     page.evaluate("document.documentElement.dataset.theme = 'dark'")  # which plays nothing again

@@ -44,6 +44,6 @@ def test_the_chart_is_json_and_lays_lanes_apart():
 
 def test_what_plays_by_itself_shows_no_control():
     still, playing = (engine.opening(COST, "Who waits?", plays=plays).spec() for plays in (False, True))
-    told = [next(p["value"] for p in one["params"] if p["name"] == "engine") for one in (still, playing)]
+    told = [next(p["value"] for p in one["params"] if p["name"] == "clock") for one in (still, playing)]
     assert [one["plays"] for one in told] == [False, True]
     assert [one["usermeta"]["shown"] for one in (still, playing)] == [3, 0]
