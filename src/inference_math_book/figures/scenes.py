@@ -59,9 +59,8 @@ _HEIGHTS = {
 
 def opening(case: Case, last: int = len(SCENES)) -> explore.Live:
     """Return the scenes up to the `last` as a live figure, opened on the costs of a case."""
-    ends = {"domainMin": 0, "nice": False}
-    across = alt.Scale(domainMax=alt.ExprRef("n_out"), **ends)
-    up = alt.Scale(domainMax=alt.ExprRef("top"), **ends)
+    across = alt.Scale(domainMin=0, domainMax=alt.ExprRef("n_out"), nice=False)
+    up = alt.Scale(domainMin=0, domainMax=alt.ExprRef("top"), nice=False)
     colours = alt.Scale(domain=list(_HEIGHTS), range=explore.colours_of(["wait", "decode", "bubble"]))
     bars = (
         alt.Chart(alt.sequence(0, 400, 1, as_="step"))
@@ -80,13 +79,13 @@ def opening(case: Case, last: int = len(SCENES)) -> explore.Live:
     )
     above = alt.Chart(alt.sequence(0, 1, 1, as_="i")).encode(x=alt.value(-34))
     lines = (
-        above.mark_text(text=alt.ExprRef(f"told[{line}]"), align="left", fontSize=14, fontWeight=weight).encode(
+        above.mark_text(text=alt.ExprRef(f"told[{line}]"), align="left", fontSize=14).encode(
             y=alt.value(20 * line - 38)
         )
-        for line, weight in enumerate(("bold", "normal"))
+        for line in range(2)
     )
     words = ", ".join(f"['{scene} · {title}', {said}]" for scene, (title, said) in enumerate(SCENES.items(), 1))
-    params = {"t_w": case.t_1 - case.delta_h, "delta_h": case.delta_h}
+    params: dict[str, object] = {"t_w": case.t_1 - case.delta_h, "delta_h": case.delta_h}
     params |= {"clock": {"name": "scene", "from": 1, "to": last, "seconds": 3 * (last - 1), "scenes": True}}
     moments = {
         "moment": "floor(scene) + pow(sin(min(0.5, scene - floor(scene)) * PI), 2)",  # each scene stands a while

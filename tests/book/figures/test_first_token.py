@@ -21,7 +21,6 @@ def test_a_benchmark_nears_the_closed_loop_and_is_what_the_simulator_plays():
     rounds = (1, 5, 50)
     law = [plots.benchmark_law(COSTS, 16, each, 4, answers.n_out, answers.cv) for each in rounds]
     runs = [plots.played(COSTS, answers, 16, each, 4).ttft.mean() for each in rounds]
-    assert law == sorted(law, reverse=True)
     assert np.allclose(law, runs, rtol=0.12)
     assert law[-1] == pytest.approx(theory.expected_ttft_full(B=16, n_out=answers.n_out, **COSTS), rel=0.15)
     assert law[0] == pytest.approx(theory.ttft_burst(B=16, together=4, **COSTS))
