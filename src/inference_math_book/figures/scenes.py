@@ -8,7 +8,6 @@ import altair as alt
 
 from inference_math import theory
 from inference_math.theory.formula import to_vega
-from inference_math.theory.notation import n_out, ttft_1
 from inference_math_book import explore
 from inference_math_book.served import Case
 
@@ -94,8 +93,8 @@ def opening(case: Case, last: int = len(SCENES)) -> explore.Live:
     }
     chart = alt.layer(bars, *lines).add_params(
         explore.named_slider("scene", "scene", MEAN, 1, last, 0.01),
-        explore.slider(ttft_1, case.prompt, 0.01, 1, 0.001),
-        explore.slider(n_out, case.n_out, 10, 400, 1),
+        explore.named_slider("ttft_1", "P, what the prompt adds to its step (s)", case.prompt, 0.01, 1, 0.001),
+        explore.named_slider("n_out", "answer (token)", case.n_out, 10, 400, 1),
         *(alt.param(name=name, value=value) for name, value in params.items()),
         *(alt.param(name=name, expr=expr) for name, expr in moments.items()),
     )
