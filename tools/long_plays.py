@@ -121,6 +121,19 @@ def fan_out(tasks: int, requests: int) -> dict[str, float]:
     return fanout.play(fanout.Fan(requests, 2000, 200, one.n_out), cost, tasks, int(4000 / requests**0.5))
 
 
+# Long prompts
+
+
+@play(*over(budget=(32768, 16384, 8192, 4096, 2048, 1024, 512)))
+def long_prompts(budget: int) -> dict[str, float]:
+    """Prompts of 30,000 tokens: eight users of Llama-3-70B on four H100, by the tokens that a step may have."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "bf16")
+    run = planner.foresee(unit, planner.Benchmark(30_000, 500, 80, 8, budget=budget, range_ratio=0.1))
+    table: Any = run.table
+    gaps, ttft = table.loc["ITL"], table.loc["TTFT"]
+    return {"p99": gaps["P99"], "p50": gaps["P50"], "ttft": ttft["mean"], "rate": run.rate}
+
+
 # Choose a tier
 
 
