@@ -19,7 +19,7 @@ FOLDED = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
 MOST = 3200  # words of a chapter
 ALL = 28_000  # words of all chapters
 BOX = (60, 3)  # words and numbers of an answer
-_UNSEEN = (r"<details>.*?</details>", r"(?<=\])\([^)]*\)", r"^[#>*-]+ ", r"[*_`]{1,2}")
+_UNSEEN = (r"<details>.*?</details>", r"(?<=\])\([^)]*\)", r"^[#>*-]+ ", r"(?<!\S)\|[:|-]*(?!\S)", r"[*_`]{1,2}")
 _MATHS = r"\$[^$]+\$"
 _NUMBER = re.compile(r"\d[\d,.]*")
 

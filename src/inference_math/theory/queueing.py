@@ -53,7 +53,7 @@ def wait_quantile(q, p_wait, mean_wait):
     return sp.Max(0, mean_wait / p_wait * sp.log(p_wait / (1 - q)))
 
 
-@formula(r"\sigma(\mathrm{gap})", unit="s", claim="C12", domain=B >= 1)
+@formula(r"\mathrm{sd}(\mathrm{gap})", unit="s", claim="C12", domain=B >= 1)
 def gap_deviation(ttft_1, cv_in, B, n_out, delta_h):
     """Standard deviation of the time between two tokens beside prompts of random length."""
     return sp.sqrt((B - 1) / n_out * ((1 - 1 / n_out) * (ttft_1 - delta_h) ** 2 + cv_in**2 * ttft_1**2))
