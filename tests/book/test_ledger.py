@@ -9,10 +9,13 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import jupytext
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from words import FOLDED
 
+from inference_math.theory import CATALOGUE
 from inference_math_book.claims import CHANGES, Answer, load_claims
 from inference_math_book.extension.ledger import answered
 
@@ -89,6 +92,35 @@ def test_evidence_has_the_badge_of_the_figure_that_it_names():
             if figure:
                 badges = {badge.get_text() for badge in figure.figcaption.find_all(class_="badge")}
                 assert item.kind in badges, (claim.id, item.page, badges)
+
+
+DERIVED = re.compile(r"\btheory\.(\w+)\.derived\(")  # `derived` raises where SymPy cannot show it
+
+
+def derivations() -> dict[str, list[str]]:
+    """Return the notebooks with a cell in view that derives a formula, by the formula's name."""
+    found: dict[str, list[str]] = {}
+    for text in [*ROOT.glob("book/[0-9][0-9]-*.md"), *ROOT.glob("book/appendix/*.md")]:
+        for cell in jupytext.read(text).cells:
+            if cell.cell_type == "code" and not FOLDED & set(cell.metadata.get("tags", ())):
+                for name in DERIVED.findall(cell.source):
+                    found.setdefault(name, []).append(text.stem)
+    return found
+
+
+def test_every_formula_is_derived_once_in_a_cell_in_view_or_says_why_it_is_not():
+    shown = derivations()
+    assert set(shown) <= set(CATALOGUE)
+    assert {name: pages for name, pages in shown.items() if len(pages) > 1} == {}
+    given = {name: formula.given for name, formula in CATALOGUE.items() if formula.given}
+    assert set(CATALOGUE) - set(shown) == set(given)
+    assert [text for text in given.values() if not re.match("(Definition|Cited): .", text)] == []
+    assert len(given) <= 4  # more are derived rather than marked
+
+
+def test_a_page_that_is_no_notebook_derives_nothing_out_of_sight():
+    texts = {path: path.read_text(encoding="utf-8") for path in ROOT.glob("book/**/*.md")}
+    assert {path.stem for path, text in texts.items() if DERIVED.search(text)} == set(sum(derivations().values(), []))
 
 
 VERDICT_OF = {claim.id: claim.verdict for claim in CLAIMS}
