@@ -32,7 +32,7 @@ def badge(
 @cache
 def derived(source: Path) -> dict[str, str]:
     """Return the pages of the chapters and appendices that derive formulas, by the formula's name."""
-    texts = [text for kind in ("[0-9][0-9]-*.md", "appendix/*.md") for text in source.glob(f"book/{kind}")]
+    texts = [*source.glob("book/[0-9][0-9]-*.md"), *source.glob("book/appendix/*.md")]
     pages = {text.relative_to(source).with_suffix("").as_posix(): text.read_text(encoding="utf-8") for text in texts}
     return {name: page for page, text in pages.items() for name in re.findall(r"theory\.(\w+)\.derived\(", text)}
 
@@ -107,9 +107,10 @@ class FormulaTable(Generated):
                 slug = nodes.make_id(f.name)
                 cited = (slug, f.meaning.rstrip("."), f"Equation {slug}", f"{self.PAGE}#formula-{slug}")
                 page = derived(Path(self.env.srcdir)).get(f.name)
+                proof = f"Derived in [](/{page}.md)" if page else f.given
                 lines += [
                     f"`{f.room}.{f.usage}`{{#formula-{slug}}}",
-                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}. {f'Derived in [](/{page}.md)' if page else f.given}.",
+                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}. {proof}.",
                     "",
                     f"  ${f.latex}$",
                     "",

@@ -38,19 +38,18 @@ class Outputs:
     @staticmethod
     def handle_mime(renderer: Any, data: Any, inline: bool) -> list[nodes.Element] | None:
         """Return the nodes of an output of ours, None of any other."""
+        env = renderer.renderer.sphinx_env
         if data.mime_type == DERIVED:
             return _parsed(renderer, f"```{{formula}} {data.content['name']}\n```", data)
         if data.mime_type == CAPTION:
             return _parsed(renderer, _caption(**data.content), data)
         if data.mime_type == OURS:
-            small = thumbnail(renderer.renderer.sphinx_env, **data.content)
-            return [nodes.raw(text=small, format="html", classes=["drawn"])]
+            return [nodes.raw(text=thumbnail(env, **data.content), format="html", classes=["drawn"])]
         if data.mime_type == VEGA_LITE:
             return [nodes.raw(text=on_page(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "image/svg+xml":
             return [nodes.raw(text=picture(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "text/markdown":  # for MyST-NB to render
-            env = renderer.renderer.sphinx_env
             data.content = _linked(data.content, env.config.html_baseurl, env.docname)
         return None
 
