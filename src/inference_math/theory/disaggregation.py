@@ -136,7 +136,7 @@ def pdd_gain_per_cost(delta_p, delta_h, t_w, sla_tpot, flop_ratio, mbw_ratio, pr
     return (delta_p + delta_h) / (_u * cost)
 
 
-@formula(r"t_{\mathrm{HBM}}", unit="s", claim="C27")
+@formula(r"t_{\mathrm{HBM}}", unit="s", claim="C27", given="Definition: a bandwidth is bytes over their time")
 def hbm_read_time(hbm_bytes, hbm_bw):
     """Time to read all of HBM once: the longest decode step that reads each byte once and is bound by bandwidth."""
     return hbm_bytes / hbm_bw

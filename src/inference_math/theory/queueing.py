@@ -33,7 +33,10 @@ def prefill_utilisation(sla_ttft, ttft_alone, cv_in):
     return wait / (wait + ttft_alone * ((1 + cv_in**2) / 2))
 
 
-@formula(r"\mathrm{E}[\mathrm{wait}_{n_p}]", unit="s", claim="C34")
+_SCALED = "Cited: an approximation of Allen and Cunneen, exact in two cases"
+
+
+@formula(r"\mathrm{E}[\mathrm{wait}_{n_p}]", unit="s", claim="C34", given=_SCALED)
 def pool_wait(p_wait, load, ttft_alone, prefill_units, cv_in, cv_arrivals):
     """Mean wait for a pool of prefill units with one queue (Allen and Cunneen); with arrivals at random exact for one
     unit, and for exponential prefill times.
