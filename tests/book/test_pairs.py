@@ -93,8 +93,8 @@ def test_figures_carry_badge_alt_text_and_numbers(text):
         if "  figure:\n" not in cell:
             continue
         assert re.search(r'caption: "\{badge\}`[\w ]+`', cell), cell[:200]
-        if "explore.Live(" in cell or "engine.opening(" in cell:  # the latter has one text for all that it opens
-            assert "alt_text=" in cell or "engine.opening(" in cell
+        if "explore.Live(" in cell or ".opening(" in cell:  # the latter has one text for all that it opens
+            assert "alt_text=" in cell or ".opening(" in cell
         else:
             assert "    alt: " in cell
             assert "tags: [hide-cell]" in cell or "figures.Download(" in cells[i + 1]
