@@ -17,15 +17,7 @@ from inference_math_book.plays import stored
 TWINS = sorted((Path(__file__).parents[2] / "notebooks").glob("0*.ipynb"))
 ELSEWHERE = tomllib.loads(Path(__file__).with_name("case_numbers.toml").read_text(encoding="utf-8"))
 REASONS = {"another set-up", "another limit", "another question", "of the talks", "of a formula"}
-GAINS = ("bound", "chunks_same", "chunks_gain", "split_gain", "split_gain_room")
-ROWS = {
-    "ΔP": ("delta_p", "delta_p_gross"), "ΔH": ("delta_h",), "T": ("T", "T_gross"),
-    "bound": ("bound", "rate_bound", "rate_chunks"),
-    "P": ("prompt",), "prompt alone": ("alone",), "t_w": ("t_w",), "weight read": ("t_w",), "e": ("e",),
-    r"TPOT\(1\)": ("tpot_1",), "batch": ("batch", "memory"), "chunk": ("chunk", "budget", "budget_mean"),
-    "split": ("split", "split_room"), "gain(?:s|ed)?": GAINS, "aggregated serving": ("rate",),
-    "[Mm]emory holds": ("memory",), "allows?": ("batch",),
-}  # fmt: skip
+ROWS = ELSEWHERE.pop("rows")
 BETWEEN = (
     r"(?:[,:=\s]|\b(?:is|of|was|are|takes?|took|lasts?|has|then|here|about|only|at most|by|to|the|case|in|an?|"
     r"factor|adds?|it|for|with|from|its|net|gross)\b)*"

@@ -62,10 +62,6 @@ def test_no_symbol_of_a_chapter_prints_as_one_of_the_notation():
     assert {name: signs[printed(name)] for name in LETTERS if printed(name) in signs} == {}
 
 
-def test_the_notation_has_one_meaning_for_each_sign():
-    assert len({plain(entry.latex) for entry in QUANTITIES.values()}) == len(QUANTITIES)
-
-
 def test_parts_of_formulas_have_the_signs_of_the_table():
     own = {symbol.name for formula in theory.CATALOGUE.values() for symbol in formula.where} - set(QUANTITIES)
     assert own - set(LETTERS) == {"J", "epsilon"}  # which no chapter has
