@@ -107,10 +107,10 @@ class FormulaTable(Generated):
                 slug = nodes.make_id(f.name)
                 cited = (slug, f.meaning.rstrip("."), f"Equation {slug}", f"{self.PAGE}#formula-{slug}")
                 page = derived(Path(self.env.srcdir)).get(f.name)
-                proof = f"Derived in [](/{page}.md)" if page else f.given
+                proof = f"Derived in [](/{page}.md)" if page else f"{f.given}."
                 lines += [
                     f"`{f.room}.{f.usage}`{{#formula-{slug}}}",
-                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}. {proof}.",
+                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}. {proof}",
                     "",
                     f"  ${f.latex}$",
                     "",
