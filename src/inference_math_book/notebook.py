@@ -33,7 +33,7 @@ __all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "guess", 
 CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to number a figure
 OURS = "application/vnd.inference-math.ours+json"  # what a page needs to show another chapter's figure, small
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # what JupyterLab draws itself, without a network
-_POINTS = 60  # of a line that a reader downloads, at most
+_POINTS = 40  # of a line that a reader downloads, at most
 WIDTH = 600  # pixels of a live figure in JupyterLab
 _TAG = re.compile(r"<[^>]*>")
 _DIGITS = re.compile(r"(\d+\.\d{2})\d+")  # of a coordinate: finer ones differ between machines, and show nowhere
@@ -142,13 +142,11 @@ def _read_off(panels: list[Axes], name: str) -> pd.DataFrame:
     """
     parts = []
     for panel, ax in enumerate(panels, 1):
-        for line in ax.lines:
-            if line.get_transform() == ax.transData:  # else it is a rule across the picture
-                points = line.get_xydata()[:: 1 + len(line.get_xydata()) // _POINTS]
-                part = pd.DataFrame(points, columns=[ax.get_xlabel() or "x", ax.get_ylabel() or "y"])
-                part.insert(0, "panel", ax.get_title() or panel)
-                part.insert(1, "series", re.sub("^_child", "line ", str(line.get_label())).removeprefix("_"))
-                parts.append(part)
+        for line in (line for line in ax.lines if line.get_transform() == ax.transData):  # others rule the picture
+            every = 1 if line.get_linestyle() == "None" else 1 + len(line.get_xydata()) // _POINTS
+            points, series = line.get_xydata()[::every], re.sub("^_child", "line ", str(line.get_label()))
+            x, y = {ax.get_xlabel() or "x": points[:, 0]}, {ax.get_ylabel() or "y": points[:, 1]}
+            parts.append(pd.DataFrame({"panel": ax.get_title() or panel, "series": series.removeprefix("_")} | x | y))
     if not parts:
         raise ValueError(f"numbers must be given for {name}, which has neither lines nor dots")
     return pd.concat(parts)
