@@ -15,6 +15,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import sympy as sp
 from IPython.display import Markdown, display
@@ -143,8 +144,8 @@ def _read_off(panels: list[Axes], name: str) -> pd.DataFrame:
     parts = []
     for panel, ax in enumerate(panels, 1):
         for line in (line for line in ax.lines if line.get_transform() == ax.transData):  # others rule the picture
-            every = 1 if line.get_linestyle() == "None" else 1 + len(line.get_xydata()) // _POINTS
-            points, series = line.get_xydata()[::every], re.sub("^_child", "line ", str(line.get_label()))
+            points, series = np.array(line.get_xydata()), re.sub("^_child", "line ", str(line.get_label()))
+            points = points if line.get_linestyle() == "None" else points[:: 1 + len(points) // _POINTS]
             x, y = {ax.get_xlabel() or "x": points[:, 0]}, {ax.get_ylabel() or "y": points[:, 1]}
             parts.append(pd.DataFrame({"panel": ax.get_title() or panel, "series": series.removeprefix("_")} | x | y))
     if not parts:
