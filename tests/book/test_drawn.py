@@ -148,6 +148,16 @@ def arms(quantity, column="found", scale=1e3):
     return lambda x, *_: by(rows.arm.str.extract(r"(\d+)")[0].astype(int), scale * rows[column])(x)
 
 
+def burst(x, panel, lengths, column):
+    """Return the mean TTFT of sixteen users who begin together, by their prompts."""
+    room = panel.removeprefix("a step has room for ").removesuffix(" prompts")
+    rows = evidence.load("lab_gpu_arms").frame.query("experiment == 'cold'").set_index(["arm", "quantity"])[column]
+    at = 1e3 * rows[f"lengths {lengths}, together {room}"]
+    return (
+        (16 * at.burst + (x - 16) * at.later) / x if column == "predicted" else by([16, 160], at[["burst", "ttft"]])(x)
+    )
+
+
 def sarathi(x, panel, of):
     frame, model = evidence.load("sarathi").frame, catalogue.model("llama-13b")
     table = frame.set_index(["quantity", "step"]).value
@@ -209,6 +219,10 @@ DRAWN = {
         r"predicted, mean (\w+)": lambda x, p, name: arms(name.lower(), "predicted")(x),
         "P99 of the gap": arms("gap_p99"), "predicted, median gap": arms("gap_p50", "predicted"),
         "predicted, P99 of the gap": arms("gap_p99", "predicted"),
+    },
+    "fig-h100-burst": {
+        "(.*) answers, law": lambda x, p, lengths: burst(x, p, lengths, "predicted"),
+        "(.*), measured": lambda x, p, lengths: burst(x, p, lengths, "found"),
     },
     "fig-one-prompt": {
         "decodes alone": lambda x, p: steps(x, "", near=False),
