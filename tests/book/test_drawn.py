@@ -272,19 +272,18 @@ def test_each_line_and_dot_is_the_formula_s_or_the_table_s(name, figures):
 
 
 def test_a_timeline_of_layers_is_the_pipeline_of_its_parts(figures):
-    simulated, timed = numbers(figures, "fig-timeline"), numbers(figures, "fig-h100-layers")
     whole = (
         1e3 * next(o.times for o in H100).query("what == 'prefill' and cached == 0 and tokens == 8192").seconds.max()
     )
-    for (e, rows), scale, parts in [
-        *((group, 1, (0.8 / group[0], 0.2, 0.2 / group[0])) for group in simulated.groupby("e")),
-        *((group, whole, None) for group in timed.groupby("stored")),
-    ]:
-        if parts is None:
-            row = loaded("llama-3-8b").set_index("alpha").loc[lambda t, share=e: abs(t.index - share) < 1e-4].iloc[0]
-            parts = row.load, row.rest, row.load * (1 - e) / e
-            assert rows.measured_end.iloc[0] == pytest.approx(whole * row.both, rel=1e-4)
-            assert rows.measured_end.iloc[0] == pytest.approx(rows[rows.what == "compute"].end.max(), rel=0.02)
+    kinds = [(1, (0.8 / e, 0.2, 0.2 / e), rows) for e, rows in numbers(figures, "fig-timeline").groupby("e")]
+    for share, rows in numbers(figures, "fig-h100-layers").groupby("stored"):
+        load, rest, both = (
+            by(loaded("llama-3-8b").alpha, loaded("llama-3-8b")[name])([share])[0] for name in ("load", "rest", "both")
+        )
+        kinds.append((whole, (load, rest, load * (1 - share) / share), rows))
+        assert rows.measured_end.iloc[0] == pytest.approx(whole * both, rel=1e-4)
+        assert rows.measured_end.iloc[0] == pytest.approx(rows[rows.what == "compute"].end.max(), rel=0.02)
+    for scale, parts, rows in kinds:
         took, layers = (rows.end - rows.begin).groupby(rows.what).sum(), (rows.what == "load").sum()
         assert took[["load", "compute", "write"]].to_numpy() == pytest.approx(np.array(parts) * scale, rel=1e-3)
         end = (sum(parts[:2]) + (layers - 1) * max(parts[:2])) / layers
