@@ -113,7 +113,7 @@ def test_until_it_is_drawn_a_live_figure_is_a_picture_that_later_builds_keep(tmp
     ],
 )
 def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
-    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE))
+    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE), docname="book/03-another")
     source = [f"See {link}, please."]
     links_on_page(app, "book/03-another", source)
     assert source == [f"See {on_page}, please."]
@@ -128,3 +128,13 @@ def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
     environment = SimpleNamespace(sphinx_env=app)
     assert Outputs.handle_mime(SimpleNamespace(renderer=environment), printed, False) is None
     assert printed.content == f"See {on_page}."
+
+
+def test_links_of_an_appendix_climb_to_the_book():
+    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE))
+    source = [
+        f"[two](../02-x.ipynb), [C](c-x.ipynb), [fleet]({BASE}book/handbook/f.html), [C6]({BASE}book/r/c.html#c06)"
+    ]
+    links_on_page(app, "book/appendix/a-x", source)
+    there = '<a class="reference internal" href="../r/c.html#c06">C6</a>'
+    assert source == [f"[two](../02-x.md), [C](c-x.md), [fleet](../handbook/f.md), {there}"]
