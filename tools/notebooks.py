@@ -112,8 +112,8 @@ def is_fresh(twin: Path) -> bool:
 
 
 def behind(files: Iterable[str]) -> list[str]:
-    """Return which of the files belong to the checkout's package and data, relative to it."""
-    here, rooms = Path.cwd(), {pattern.split("/")[0] for pattern in RUN}
+    """Return which of the files belong to the checkout's package, data and texts, relative to it."""
+    here, rooms = Path.cwd(), {BOOK.name, *(pattern.split("/")[0] for pattern in RUN)}
     own = (Path(file).relative_to(here) for file in files if Path(file).is_relative_to(here))
     return sorted(p.as_posix() for p in own if p.parts[0] in rooms and p.suffix != ".pyc" and p.is_file())
 

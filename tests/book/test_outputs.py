@@ -36,7 +36,9 @@ def shown(monkeypatch):
 def test_a_figure_is_a_picture_and_its_caption_and_the_same_in_every_run(shown):
     numbers = pd.DataFrame({"x": [0, 1], "y": [0, 1 / 3]})
     drawn, caption = shown(numbers=numbers)
-    assert drawn == shown()[0]
+    again, read_off = shown()
+    assert drawn == again
+    assert read_off[CAPTION]["csv"] == "panel,series,x,y\n1,line 0,0,0\n1,line 0,1,0.333333\n"
     assert drawn["text/plain"] == "It rises."
     assert caption[CAPTION] == {
         "name": "fig-line",
@@ -54,6 +56,8 @@ def test_a_picture_needs_words_and_a_badge_that_is_one(shown):
     fig, _ = plt.subplots()
     with pytest.raises(ValueError, match="badge must be"):
         show(fig, "fig-line", "sure", "A line.", alt="It rises.")
+    with pytest.raises(ValueError, match="numbers must be given for fig-bars"):
+        show(fig, "fig-bars", "exact", "No line.", alt="Nothing.")
 
 
 def test_on_a_page_a_picture_takes_the_ink_of_the_page_and_says_what_it_shows(shown):
