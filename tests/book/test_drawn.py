@@ -104,8 +104,9 @@ def gain_of_mixed(x, panel, of):
 
 def served_rows(tp, label):
     """Return served rows of two lengths, and these lengths."""
-    pair = [count(number) for number in re.findall(r"[\d,]+(?= in| out)", label)]
-    rows = served.rows(tp, queued=True).query("n_in.round() == @pair[0] and n_out.round() == @pair[1]")
+    n_in, n_out = (count(number) for number in re.findall(r"[\d,]+(?= in| out)", label))
+    rows = served.rows(tp, queued=True)
+    rows = rows[(rows.n_in.round() == n_in) & (rows.n_out.round() == n_out)]
     return rows, rows.n_in.iloc[0], rows.n_out.iloc[0]
 
 
