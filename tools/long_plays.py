@@ -10,6 +10,7 @@ Each play is a function of one setting, or of none, and is given all its setting
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import inspect
 import os
@@ -145,7 +146,7 @@ CARD = {
 }  # names, words, and what a number in SI units is multiplied by
 
 
-def _card_of(t_w: float, prompt: float, delta_h: float) -> dict[str, float]:
+def _card_of(t_w: Any, prompt: Any, delta_h: Any) -> dict[str, Any]:
     """Return what follows from three costs of the case in seconds, by the formulas of the chapters."""
     (n_in, n_out), load = case.LENGTHS, theory.kv_load_time(
         kv_token=case.UNIT.model.kv_token("bf16"), io_bw=2 * catalogue.gpu("h100-sxm").pcie_bw
@@ -176,7 +177,7 @@ def _card_of(t_w: float, prompt: float, delta_h: float) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _card_of_kernels() -> dict[str, float]:
+def _card_of_kernels() -> dict[str, Any]:
     """Return the same of kernels that are added up; of chunks by steps of 256 and 512 tokens, with their tiles."""
     summed, step, (n_in, n_out) = served.summed(*case.LENGTHS), case.KERNELS.kernels, case.LENGTHS
     context, ratio = n_in + n_out / 2, n_in / n_out
@@ -205,19 +206,19 @@ def _card_of_kernels() -> dict[str, float]:
     return _card_of(summed.t_w, summed.ttft_1, summed.delta_h) | left | {"rate": rates[0], "rate_chunks": rates[1]}
 
 
-def _card_of_plan() -> dict[str, tuple[float, float, float]]:
+def _card_of_plan() -> dict[str, tuple[Any, ...]]:
     """Return the same as the planner has it: the median over its draws, and both ends."""
     found = case.planned()
     drawn = [_card_of(of.t_w, of.ttft_1, of.cache_read + of.own) for of in found.solved.costs]
     names = ("t_w", "tpot_1", "prompt", "alone", "T", "T_gross", "delta_p", "delta_p_gross", "delta_h", "bound", "e")
     rows = found.compared.set_index("architecture")
     rate = {name: tuple(rows.loc[name, ["rate", "rate_low", "rate_high"]]) for name in rows.index}
-    told, alike = found.numbers, lambda value: (float(value),) * 3  # settings: the same in each draw
+    told: Any = found.numbers
     ends = {name: interval(np.nan, [float(draw[name]) for draw in drawn]) for name in names}
     ends["kv_read"] = interval(np.nan, [of.cache_read for of in found.solved.costs])
     return {name: tuple(three) for name, three in ends.items()} | {
-        "batch": tuple(told["batch"]), "memory": alike(ROOM), "chunk": tuple(told["chunk"]),
-        "budget": alike(found.starts["chunked"].plain["token_budget"]), "chunks_gain": tuple(told["chunked_gain"]),
+        "batch": tuple(told["batch"]), "memory": (ROOM,) * 3, "chunk": tuple(told["chunk"]),
+        "budget": (found.starts["chunked"].plain["token_budget"],) * 3, "chunks_gain": tuple(told["chunked_gain"]),
         "split_room": tuple(told["prefill_units"]), "split_gain_room": tuple(told["pdd_gain"]),
         "rate": rate["aggregated"], "rate_chunks": rate["chunked"], "rate_split": rate["disaggregated"],
     }  # fmt: skip
@@ -227,15 +228,21 @@ def _card_of_plan() -> dict[str, tuple[float, float, float]]:
 def case_card() -> list[dict[str, Any]]:
     """What the served fit, added kernels and the planner say of the case."""
     rows, lengths = served.rows(case.UNIT.tp), case.LENGTHS
-    of = lambda law: _card_of(law.t_1 - law.delta_h(*lengths), float(law.prompt(lengths[0])), law.delta_h(*lengths))  # noqa: E731
+
+    def of(law: served.Law) -> dict[str, Any]:
+        read = law.delta_h(*lengths)
+        return _card_of(law.t_1 - read, float(law.prompt(lengths[0])), read)
+
+    def number(name: str, law: served.Law) -> float:
+        return float(of(law)["seats" if name == "batch" else name])
+
     fitted, kernels, drawn, card = of(served.fit(rows)), _card_of_kernels(), _card_of_plan(), []
     for name, (label, times) in CARD.items():
         row: dict[str, Any] = {"name": name, "label": label, "kernels": times * kernels.get(name, np.nan)}
         middle, low, high = drawn.get(name, (np.nan,) * 3)
         row |= {"planner": times * middle, "planner_low": times * low, "planner_high": times * high}
         if name in fitted:
-            smooth = "seats" if name == "batch" else name
-            low, high = served.interval(rows, lambda law, key=smooth: of(law)[key])
+            low, high = served.interval(rows, functools.partial(number, name))
             low, high = (floor(low), floor(high)) if name == "batch" else (low, high)
             row |= {"served": times * fitted[name], "served_low": times * low, "served_high": times * high}
         card.append(row)

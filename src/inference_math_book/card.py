@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from IPython.display import Markdown
 
@@ -37,7 +39,7 @@ def value(name: str, account: str = "served") -> float:
     rows = stored("case_card").set_index("name")
     if name not in rows.index or account not in ("served", "kernels", "planner"):
         raise ValueError(f"the card has no {name!r} by {account!r}")
-    return float(rows.loc[name, account])
+    return float(rows[account][name])
 
 
 def table(*names: str) -> Markdown:
@@ -55,12 +57,12 @@ def table(*names: str) -> Markdown:
     return Markdown("\n".join([FOLD, "", *lines, END] if names else lines))  # type: ignore[no-untyped-call]
 
 
-def _ranged(row: pd.Series[float], account: str) -> str:
+def _ranged(row: Any, account: str) -> str:
     """Return a number with its interval, of kernels with how far they are from served; a setting has neither."""
     middle, low, high = (row.get(f"{account}{end}", row.served) for end in ("", "_low", "_high"))
     if pd.isna(middle):
         return "–"
     if account == "kernels":
-        high = "" if middle == low or pd.isna(low) else f" ({middle / low - 1:+.0%})".replace("-", "−")
-        return digits(middle) + high
+        beside = f" ({middle / low - 1:+.0%})".replace("-", "−")  # `low` is what was served
+        return digits(middle) + (beside if abs(middle - low) > 0 else "")
     return digits(middle) + (f" ({digits(low)} to {digits(high)})" if low != high else "")

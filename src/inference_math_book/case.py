@@ -11,15 +11,14 @@ from functools import lru_cache
 
 from inference_math.catalogue.tiers import tier
 from inference_math.unit import Unit
-from inference_math.unit.operators import Operators
 from inference_math.workload import SLA, Workload
-from inference_math_book.served import CASE
+from inference_math_book.served import CASE, kernels
 from inference_math_planner.answers.deployment import Plan, plan
 
 __all__ = ["KERNELS", "LENGTHS", "LIMITS", "STORED", "UNIT", "WAIT", "WORK", "planned"]
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "bf16")
-KERNELS = Operators(UNIT.model, tp=UNIT.tp, weights=UNIT.weights, kv=UNIT.kv)
+KERNELS = kernels(UNIT.tp, UNIT.kv)
 WORK, LIMITS, STORED = Workload(CASE.n_in, CASE.n_out), SLA(ttft=0.4, tpot=0.040), 0.95
 WAIT = LIMITS.ttft - UNIT.front.seconds  # what the limit of a client leaves to the engine
 LENGTHS = (WORK.n_in, WORK.n_out)  # tokens in and out, of which every chapter's worked numbers are

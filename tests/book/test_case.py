@@ -137,8 +137,7 @@ def test_every_reason_is_one_of_a_few():
     ("sentence", "number", "columns"),
     [
         ("So $\\Delta H$ is 0.166 ms.", "0.166", {"served"}), ("So ΔH is 0.266 ms.", "0.266", set()),
-        ("a bound of 6.0", "6.0", {"planner"}), ("a bound of 5.0", "5.0", set()), ("e is 32.", "32", {"served"}),
-        ("It allows 24 requests", "24", {"kernels"}), ("The weight read takes 19.7 ms", "19.7", set()),
+        ("a bound of 6.0", "6.0", {"planner"}), ("a bound of 5.0", "5.0", set()), ("allows 24", "24", {"kernels"}),
     ],
 )  # fmt: skip
 def test_a_number_that_is_of_no_column_is_found(sentence, number, columns):
