@@ -48,19 +48,21 @@ def tokens_at_once(asked: Asked, row: Row) -> int:
 
 
 def tiled(asked: Asked) -> bool:
-    """Tell whether steps of a unit are products of FP8 by vLLM, whose tiles were measured."""
-    products = [one.rate for one in asked.unit.groups]
-    return asked.engine.title == "vLLM" and "fp8" in products
+    """Tell whether steps of a unit are products of FP8 by vLLM in one group, whose tiles were measured."""
+    alone = asked.engine.title == "vLLM" and asked.unit.layout.dp == 1
+    return alone and "fp8" in [products.rate for products in asked.unit.groups]
 
 
 def chunk_told(asked: Asked, row: Row) -> int:
     """Return the prompt tokens that an engine is told to compute in a group's step.
 
     A tile that is just begun costs a whole one, which the model of a step does not know. So where tiles were measured
-    the step, with its decodes, is cut down to whole ones.
+    the step, with its decodes, is cut down to whole ones, if that takes less than a tenth of its chunk: fewer decodes
+    are fed then, about as many fewer.
     """
     computed, begun = paged(asked, row), tokens_at_once(asked, row) % TILE
-    return computed - begun if tiled(asked) and tokens_at_once(asked, row) > TILE and begun < computed else computed
+    slight = tiled(asked) and computed > 10 * begun and tokens_at_once(asked, row) > TILE
+    return computed - begun if slight else computed
 
 
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
@@ -75,8 +77,7 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
     computed = chunk_told(asked, row) if name == "chunked" else paged(asked, row)
     if name == "chunked":
-        chunk = asked.unit.layout.dp * computed
-        budget = unit_budget(asked, computed, batch) if counted else None
+        chunk, budget = asked.unit.layout.dp * computed, unit_budget(asked, computed, batch) if counted else None
         return {"chunk": chunk, "max_num_seqs": unit_seats(asked, row), "token_budget": budget}
     return {"chunk": computed, "max_num_seqs": batch, "token_budget": None}
 

@@ -11,7 +11,7 @@ from inference_math.optimiser.answers import store_break_even
 from inference_math.optimiser.choice import middle_row
 from inference_math.optimiser.load import used_units
 from inference_math.optimiser.search import ARCHITECTURES
-from inference_math.optimiser.starts import TILE, tiled, tokens_at_once
+from inference_math.optimiser.starts import TILE, chunk_told, paged, tiled, tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
 from inference_math.unit.scope import KERNELS_BY, few_of, lacking, set_up_of, set_ups_of
@@ -55,7 +55,8 @@ def to_choose(asked: Asked, solved: Solution) -> list[Part]:
     chunks = solved.settings["chunked"]
     tokens = tokens_at_once(asked, chunks) if chunks.rate > 0 and tiled(asked) else 0
     if tokens > TILE and tokens % TILE > 0:
-        found.append({"key": "choose.tile", "tokens": tokens, "tile": TILE})
+        cut = chunk_told(asked, chunks) < paged(asked, chunks)
+        found.append({"key": "choose.cut" if cut else "choose.tile", "tokens": tokens, "tile": TILE})
     return found
 
 

@@ -185,17 +185,17 @@ def test_who_is_the_best_in_few_draws_is_named():
         assert [one for one in told if one["key"] == "choose.faster"] == expected
 
 
-@pytest.mark.parametrize(("chunk", "said"), [(100.0, False), (206.0, False), (207.0, True), (462.0, False)])
-def test_a_chunk_above_a_tile_is_said(chunk, said):
-    """With fifty decodes: below the first tile, full, above it, and two full ones."""
+@pytest.mark.parametrize(("chunk", "told"), [(100.0, ""), (206.0, ""), (207.0, "cut"), (250.0, "tile"), (462.0, "")])
+def test_a_chunk_above_a_tile_is_said(chunk, told):
+    """With fifty decodes: below the first tile, full, a little above it, far above it, and two full ones."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170), SLA(0.4, 0.04))
     solved = structs.replace(answers.solve(case.asked, case.pairs(0)), best="chunked", tie=False, lead=1.0)
     row = Made({"batch": 50.0, "chunk": chunk, "rate": 1.0})
     order, chosen = ["chunked", "disaggregated", "aggregated"], solved.settings | {"chunked": row}
     solved = structs.replace(solved, order=order, settings=chosen)
-    expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
+    expected = [{"key": f"choose.{told}", "tokens": chunk + 50, "tile": 256}] if told else []
     assert notes.to_choose(case.asked, solved) == expected
-    assert starts.chunk_told(case.asked, row) == (206 if said else chunk)  # the settings keep to the tile
+    assert starts.chunk_told(case.asked, row) == (206 if told == "cut" else chunk)  # the settings keep to the tile
     others = (
         Unit.of("llama-3-70b", "h100-sxm", 2, "bf16"),
         Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="sglang"),
