@@ -139,7 +139,7 @@ def test_the_handbook_is_short():
 def test_the_door_has_a_title_and_a_lost_reader_finds_back():
     base = urlsplit(yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["html"]["baseurl"]).path
     door, lost = ((SITE / name).read_text("utf-8") for name in ("index.html", "404.html"))
-    assert "<title>Inference Math</title>" in door
+    assert "<title>Inference Math: a research companion on LLM serving</title>" in door
     assert 'url=book/index.html"' in door
     links = re.findall(r'href="([^"]+)"', lost)
     assert links
