@@ -5,6 +5,7 @@ are the figures whose numbers have been computed on the way to a curve, or are n
 """
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,29 @@ def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, sche
             "all => all.map(i => i.complete && i.naturalWidth > 0)"
         )
     )
+
+
+# The smallest letters that a page draws, in pixels of the screen, with their picture.
+SMALLEST = """() => [...document.querySelectorAll("main svg :is(text, tspan)")].flatMap((e) => {
+    const own = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
+    const { b, d } = own && e.getClientRects().length ? e.getScreenCTM() : {};
+    return d === undefined ? [] : [[parseFloat(getComputedStyle(e).fontSize) * Math.hypot(b, d),
+        e.closest("figure")?.id ?? e.closest("[id]").id, e.textContent]];
+}).sort((one, other) => one[0] - other[0]).slice(0, 1)"""
+DRAWN = [name for name in PAGES if re.match(r"book/(\d\d-|handbook/|index)", name)]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_on_a_phone_every_letter_of_a_picture_is_legible_and_the_picture_scrolls_in_its_own_box(open_page, name):
+    page = open_page(name, 390)
+    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    for size, *where in page.evaluate(SMALLEST):
+        assert size > 10.99, where
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if name == DRAWN[0]:
+        wide = page.locator("figure:has(.drawn > svg)").first
+        assert wide.evaluate("one => { one.scrollLeft = 50; return one.scrollLeft; }") == 50
+        assert "radial-gradient" in wide.evaluate("one => getComputedStyle(one).backgroundImage")
 
 
 def test_choosing_a_model_changes_the_token_time(kept_page):
