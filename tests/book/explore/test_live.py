@@ -8,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from inference_math import theory
-from inference_math.theory.notation import alpha, e, n_in, phi
+from inference_math.theory.notation import alpha, e, n_in, phi, sla_tpot
 from inference_math_book import explore
 
 
@@ -33,7 +33,17 @@ def test_curves_are_the_formulas_printed_for_vega(chart):
 
 def test_a_slider_says_its_name_meaning_and_unit():
     bind = explore.slider(n_in, 100, 1, 1000, 1).param.to_dict()["bind"]
-    assert bind["name"] == "N_in: prompt tokens of a request (token) "
+    assert bind["name"] == "prompt tokens of a request (token) "  # not N_in: plain text has no subscripts
+    assert explore.slider(e, 9, 1, 40, 1).param.to_dict()["bind"]["name"].startswith("e: ")
+
+
+def test_an_axis_in_seconds_is_read_in_milliseconds_as_the_sliders_are():
+    chart = explore.curves(
+        {"steps": sla_tpot}, sla_tpot, (0.02, 0.3, 0.01), params=[], y_title="time (s)", x_title="limit on TPOT (s)"
+    )
+    across, up = (chart.to_dict()["encoding"][place] for place in "xy")
+    assert (across["title"], up["title"]) == (["limit on TPOT (ms)"], ["time (ms)"])
+    assert "1000 * datum.value" in across["axis"]["labelExpr"] == up["axis"]["labelExpr"]
 
 
 def test_the_page_carries_the_specification_and_words_for_it(chart):
