@@ -45,6 +45,12 @@ def test_a_page_is_light_before_anybody_scrolls(plain, site, name):
     assert page.evaluate(FONT) == 1
 
 
+def test_the_front_is_light_with_its_figure_drawn(plain, site):
+    page = plain("index")
+    page.wait_for_selector("#fig-front .live-figure[data-drawn]")
+    assert bytes_of(site, page) < 2_600_000
+
+
 def test_figures_are_drawn_when_they_come_near(plain):
     page = plain("02-load-or-recompute")
     figures = page.locator(".live-figure")

@@ -103,7 +103,7 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
         script.write_text(_MARGINS.sub("", script.read_text(encoding="utf-8")), encoding="utf-8")
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        light = _ICONS.sub("", text)
+        light = _ICONS.sub("", text).replace('data-theme="auto"', 'data-theme="light"', 1)  # what no script changes
         if page.name != "search.html":
             light = _SEARCH.sub("", light)
         if light != text:
