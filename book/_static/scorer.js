@@ -11,7 +11,7 @@ var Scorer = {
     const found = words.filter((word) => said.includes(word.replace(/s$/, ""))).length;
     const home = HOMES.some(([words, page]) => words.test(asked) && page.test(file));
     const lists = /reference\/(api|changelog|what-moved|contributing|bibliography|formulas)/.test(file);
-    return score + (asked && said.includes(asked) ? 40 : 0) + 12 * found + (home ? 200 : 0) - (lists ? 15 : 0);
+    return score + (asked && said.includes(asked) ? 40 : 0) + (lists ? -15 : 12 * found) + (home ? 200 : 0);
   },
   objNameMatch: 11,
   objPartialMatch: 6,
@@ -23,22 +23,22 @@ var Scorer = {
   partialTerm: 2,
 };
 
-// A setting of an engine is found under its words, too: pages have the option, max-num-seqs.
+// A setting of an engine is found as the option that pages have: max-num-seqs.
 {
   const { _performSearch, _parseQuery } = Search;
   Search._performSearch = (query, ...terms) => {
-    const apart = query.includes("_") ? _performSearch(..._parseQuery(query.replaceAll("_", " "))) : [];
+    const apart = query.includes("_") ? _performSearch(..._parseQuery(query.replaceAll("_", "-"))) : [];
     const found = [...apart, ..._performSearch(query, ...terms)].map((result) => [String(result.slice(0, 3)), result]);
     return [...new Map(found).values()].sort(_orderResultsByScoreThenName);
   };
 }
 
-// A result shows what the article says, not the page around it, folded code or formulas for machines. A place in a page
+// A result shows what the article says, not the page around it, nor code. A place in a page
 // is called by its section's heading, and shows that section. One of which nothing is to be shown has an empty line,
 // where Sphinx would append null and throw.
 {
   const { htmlToText, makeSearchSummary } = Search;
-  const HIDDEN = "details.hide, .live-figure, figure svg, annotation, .prev-next-area, .headerlink, script";
+  const HIDDEN = "details.hide, .cell_input, .live-figure, figure svg, annotation, .prev-next-area, .headerlink, script";
   const sectionOf = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
     const article = page.querySelector(".bd-article") ?? page.querySelector('[role="main"]');

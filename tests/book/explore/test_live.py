@@ -47,7 +47,8 @@ def test_an_axis_in_seconds_is_read_in_milliseconds_as_the_sliders_are():
 
 
 def test_the_page_carries_the_specification_and_words_for_it(chart):
-    html = explore.Live(chart, "Two curves </script><b>.")._repr_mimebundle_()["text/html"]
+    html = explore.Live(chart, "Two curves </script><b>.", "1 < 2?")._repr_mimebundle_()["text/html"]
+    assert "1 &lt; 2?" in html
     page = BeautifulSoup(html, "html.parser")
     spec = json.loads(page.script.string)
     assert spec["description"] == "Two curves </script><b>."
