@@ -119,7 +119,7 @@ def test_queues_are_those_of_the_package(page, changes):
 
 
 PAIRED = {
-    "model": "qwen3-235b-a22b",
+    "model": "qwen3-30b-a3b",
     "gpu": "h200-sxm",
     "prompt": "8000",
     "output": "1000",

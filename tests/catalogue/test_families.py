@@ -289,7 +289,12 @@ def test_layers_by_hand() -> None:
     )
     assert [cache.reach for cache in chosen.caches] == [128, 0]
     assert not any(cache.evicts for cache in chosen.caches)  # whatever is out of reach may be chosen later
+    assert chosen.caches[1].heads == 1  # each GPU has the keys of the whole index
     state = layers.delta_net(64, key_heads=2, key=8, value_heads=4, value=16, kernel=4)
+    both = layers.parallel(whole, state)
+    assert both.params == whole.params + state.params
+    assert both.kv_width == whole.kv_width + state.kv_width
+    assert min(whole.kv_width, state.kv_width) > 0
     assert state.state == 4 * 8 * 16 + 3 * (2 * 16 + 64)
     low = layers.delta_net(64, key_heads=2, key=8, value_heads=2, value=8, kernel=4, ranks=(8, 8))
     assert low.params == 64 * 16 * 4 + 2 * (64 * 8 + 8 * 16) + 64 * 2

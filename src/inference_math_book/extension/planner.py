@@ -1,15 +1,12 @@
 """The planner's three pages; what they compute is `inference_math_book.explore.browser`, printed as a script.
 
-What their forms ask is here, how they look in `planner.html.jinja`, and what a field means in `planner_notes.toml`.
+What their forms ask is in `inference_math_planner.answers.fields`, its order here, its looks in `planner.html.jinja`.
 """
 
 from __future__ import annotations
 
 import json
-import tomllib
-from collections import defaultdict
-from collections.abc import Mapping
-from importlib.resources import files
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -21,6 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from inference_math.evidence.checks import as_one_of
 from inference_math.unit.unit import ACCEPTED, MOST_DRAFTS
+from inference_math_planner.answers.fields import on_page
 
 __all__ = ["Planner"]
 
@@ -76,34 +74,11 @@ PAGES = {
     "benchmark": ("planner-benchmark", "Benchmark"),
 }
 
-# Named as the options of ``vllm bench serve``; what has no value is left out of the command.
-SENT: tuple[Field, ...] = (
-    Field("max-concurrency", "Users at once", 1, 4096, 1, 32),
-    Field("num-prompts", "Prompts in all", 1, 20_000, 1, 320),
-)
-SENT_MORE: tuple[Field, ...] = (
-    Field("random-range-ratio", "Lengths differ by ± (%)", 0, 99, 1, 10),
-    Field("request-rate", "Requests/s, at most", 0.01, 10_000, 0.01, None, empty="all together"),
-    Field("max-num-batched-tokens", "Tokens of a step", 16, 1_000_000, 1, None, empty="as the engine does"),
-    Field("max-num-seqs", "Requests in the engine", 1, 1_000_000, 1, None, empty="as the engine does"),
-)
-
-# Named as `fleets.turns.Turns` and `catalogue.tiers` name them.
-SESSIONS: tuple[Field, ...] = (
-    Field("sessions.users", "Users with a session", 1, 1_000_000, 1, 100),
-    Field("sessions.units", "Units that serve them", 1, 10_000, 1, 8),
-    Field("sessions.turns", "Turns of a session", 1, 10_000, 1, 60),
-    Field("sessions.first", "First prompt (tokens)", 1, 2_000_000, 1, 15_000),
-    Field("sessions.message", "Each further turn (tokens)", 0, 2_000_000, 1, 1500),
-    Field("sessions.answer", "Answer (tokens)", 2, 100_000, 1, 500),
-    Field("sessions.dram", "Host memory in all (GB)", 0, 1_000_000_000, 1, 2000),
-)
-SESSIONS_MORE: tuple[Field, ...] = (
-    Field("sessions.shared", "Common beginning, besides (tokens)", 0, 2_000_000, 1, 0),
-    Field("sessions.think", "Thinking, in the mean (s)", 0, 1_000_000, 0.1, 20),
-    Field("sessions.lifetime", "Dropped if not used for (s)", 1, 10_000_000, 1, None, empty="never"),
-    Field("sessions.local_ssd", "SSDs of all machines (GB)", 0, 1_000_000_000, 1, 0),
-)
+# Rows of numbers alone, as the table has them; the first two stand open on their page.
+SENT = ("max-concurrency", "num-prompts")
+SENT_MORE = ("random-range-ratio", "request-rate", "max-num-batched-tokens", "max-num-seqs")
+SESSIONS = tuple(f"sessions.{name}" for name in ("users", "units", "turns", "first", "message", "answer", "dram"))
+SESSIONS_MORE = tuple(f"sessions.{name}" for name in ("shared", "think", "lifetime", "local_ssd"))
 
 TABLES = {
     "architectures": "Architectures within the limits",
@@ -112,6 +87,23 @@ TABLES = {
     "gpus": "The same on other GPUs, at full load",
     "tiers": "Where the stored share may lie, at full load",
 }
+
+
+def number(name: str, value: float | None = None) -> Field:
+    """Return a row of a number, with what it has at first, where the table does not say it."""
+    row = on_page()[name]
+    high = MOST_DRAFTS if name == "drafts" else row.high
+    return Field(name, row.label, row.low, high, row.step, row.value if value is None else value, row.log, row.empty)
+
+
+def choice(name: str, options: Mapping[str, str], value: str) -> Select:
+    """Return a row of a choice."""
+    return Select(name, on_page()[name].label, options, value)
+
+
+def numbers(names: Iterable[str]) -> tuple[Field, ...]:
+    """Return rows of numbers as the table has them."""
+    return tuple(number(name) for name in names)
 
 
 def presets() -> dict[str, dict[str, object]]:
@@ -156,7 +148,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     from inference_math_planner.fleets.tries import tried_in_a_node
 
     tier_names = {"hbm": "HBM of the unit"}
-    tier_names |= {name: one.title for name, one in tiers().items() if name != "hbm"}
+    tier_names |= {name: tier.title for name, tier in tiers().items() if name != "hbm"}
     tier_names["own"] = "another store, see its GB/s"
     precisions = {"fp8": "FP8", "bf16": "BF16", "nvfp4": "NVFP4", "mxfp4": "MXFP4", "int4": "INT4"}
     kv = {name: precisions[name] for name in ("fp8", "bf16")}
@@ -178,64 +170,56 @@ def inputs() -> dict[str, tuple[Group, ...]]:
         "0.99": "99 requests in a hundred (of one unit: P99)",
         "means": "means",
     }
-    model = Line("model", "Model", "a name, e.g. Qwen2.5-72B", UNIT.model.name, names=True)
-    gpu = Select("gpu", "GPU", {name: name for name in catalogue.GPUS}, UNIT.gpu.name)
-    weights = Select("weights", "Weights", precisions, UNIT.weights)
-    prompt = Field("prompt", "Prompt (tokens)", 1, 2_000_000, 1, WORK.n_in, True)
-    output = Field("output", "Output (tokens)", 2, 100_000, 1, WORK.n_out, True)
-    limits = (
-        Field("ttft", "Limit on TTFT (ms)", 10, 60_000, 1, 1e3 * LIMITS.ttft, True),
-        Field("tpot", "Limit on TPOT (ms)", 2, 500, 0.1, 1e3 * LIMITS.tpot, True),
-    )
-    front = Field("front", "Front of a request (ms)", 0, 10_000, 0.1, None, empty="as fitted")
+    model = Line("model", on_page()["model"].label, "a name, e.g. Qwen2.5-72B", UNIT.model.name, names=True)
+    gpu = choice("gpu", {name: name for name in catalogue.GPUS}, UNIT.gpu.name)
+    weights = choice("weights", precisions, UNIT.weights)
+    prompt, output = number("prompt", WORK.n_in), number("output", WORK.n_out)
+    limits = (number("ttft", 1e3 * LIMITS.ttft), number("tpot", 1e3 * LIMITS.tpot))
+    front = number("front")
     sent = (
-        Select("lengths", "Lengths of prompts and answers", lengths, "fixed"),
-        Select("arrivals", "Requests arrive", bursts, "1"),
-        Field("stored", "Stored share of the prompt (%)", 0, 100, 0.1, 0, False),
-        Select("tier", "What is stored lies in", tier_names, "hbm"),
-        Field("store", "Another store: GB/s of each GPU", 0.1, 5000, 0.1, 12.8),
-        Field("sessions", "Sessions whose stored part a unit keeps (0: not known)", 0, 1_000_000, 1, 0),
+        choice("lengths", lengths, "fixed"),
+        choice("arrivals", bursts, "1"),
+        number("stored"),
+        choice("tier", tier_names, "hbm"),
+        number("store"),
+        number("sessions"),
     )
     laid_out = (
-        Select("tp", "Tensor parallelism (TP)", {"auto": "auto", **sizes}, "auto"),
-        Select("dp", "Groups that share the attention (DP)", sizes, "1"),
-        Select("experts", "Routed experts", experts, "split"),
-        Select("pp", "Pipeline stages (PP)", sizes, "1"),
-        Select("engine", "Engine", {name: one.title for name, one in engines().items()}, UNIT.engine),
-        Select("kv", "KV cache", kv, UNIT.kv),
-        Field("drafts", "Tokens drafted in each step (MTP, EAGLE)", 0, MOST_DRAFTS, 1, 0),
-        Select("prefill", "Prefill units laid out apart", {"": "as all others", **apart}, ""),
-        Field("accepted", "Chance that a draft is accepted (%)", 0, 100, 0.1, 100 * ACCEPTED),
-        Field("imbalance", "Expert imbalance, if you counted (CV)", 0, 100, 0.01, None, empty="as fitted"),
+        choice("tp", {"auto": "auto", **sizes}, "auto"),
+        choice("dp", sizes, "1"),
+        choice("experts", experts, "split"),
+        choice("pp", sizes, "1"),
+        choice("engine", {name: record.title for name, record in engines().items()}, UNIT.engine),
+        choice("kv", kv, UNIT.kv),
+        number("drafts"),
+        choice("prefill", {"": "as all others", **apart}, ""),
+        number("accepted", 100 * ACCEPTED),
+        number("imbalance"),
     )
-    fleets = (
-        Field("units", "Units of a replica, at most", 2, 64, 1, 8),
-        Select("link", "Link from prefill to decode pool", {name: one.title for name, one in links().items()}, USUAL),
-    )
-    promised = (
-        Select("promise", "The limits hold for", promises, "usual"),
-        Field("price", "Price of a GPU (USD/hour)", 0, 100, 0.01, 2.5),
-        Line("prices", "Prices of other GPUs", "b200=5 h200-sxm=3.2"),
-        front,
-    )
-    traffic = Field("traffic", "Traffic (requests/s)", 0.1, 1000, 0.1, 40, True)
-    have = Field("have", "GPUs I have", 1, 10_000, 1, 16, True)
-    need = Field("need", "I need (requests/s)", 0.01, 100_000, 0.01, None, empty="not said")
+    fleets = (number("units"), choice("link", {name: record.title for name, record in links().items()}, USUAL))
+    prices = Line("prices", on_page()["prices"].label, "b200=5 h200-sxm=3.2")
+    promised = (choice("promise", promises, "usual"), number("price"), prices, front)
     on = "Layout, engine, KV cache, drafts"
+    run_on = (gpu, weights, number("have"), number("need"))
     return {
         "plan": (
-            Group("", (Select("goal", "I am looking for", goals, "serve"),)),
-            Group("What I serve", (model, traffic, prompt, output), "Lengths, bursts, stored prompts", sent),
-            Group("What I run on", (gpu, weights, have, need), f"{on}, pools", laid_out + fleets),
+            Group("", (choice("goal", goals, "serve"),)),
+            Group("What I serve", (model, number("traffic"), prompt, output), "Lengths, bursts, stored prompts", sent),
+            Group("What I run on", run_on, f"{on}, pools", laid_out + fleets),
             Group("What I promise", limits, "For how many requests, prices, front", promised),
         ),
         "sessions": (
             Group("What I run on", (model, gpu, weights), f"{on}, limits", (*laid_out, *limits, front)),
-            Group("Who comes back", SESSIONS, "Thinking, common beginning, SSDs", SESSIONS_MORE),
+            Group("Who comes back", numbers(SESSIONS), "Thinking, common beginning, SSDs", numbers(SESSIONS_MORE)),
         ),
         "benchmark": (
             Group("What I run on", (model, gpu, weights), on, (*laid_out, front)),
-            Group("What is sent", (prompt, output, *SENT), "Lengths, rate, the engine's limits", SENT_MORE),
+            Group(
+                "What is sent",
+                (prompt, output, *numbers(SENT)),
+                "Lengths, rate, the engine's limits",
+                numbers(SENT_MORE),
+            ),
         ),
     }
 
@@ -257,12 +241,11 @@ def page(name: str) -> str:
     environment.tests["select_row"] = lambda row: isinstance(row, Select)
     environment.tests["line_row"] = lambda row: isinstance(row, Line)
     shown = presets() if name == "plan" else {}
-    said = files("inference_math_book.extension").joinpath("planner_notes.toml").read_text("utf-8")
     return environment.get_template("planner.html.jinja").render(
         page=name,
         pages=PAGES,
         groups=inputs()[name],
-        notes=defaultdict(str, tomllib.loads(said)),
+        notes={key: row.notes.get(name, row.note) for key, row in on_page().items()},
         known=json.dumps(defaults()),
         pictures=PICTURES,
         tables=TABLES,

@@ -412,3 +412,8 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     ]
     pace, alone = (one.seconds(0, 0.0, 1.0, 2000, 2e6) for one in paces)  # its links are those of its own layout
     assert pace == pytest.approx(alone)
+
+
+def test_a_request_whose_drafts_are_all_accepted_gets_them_and_one_token():
+    assert queues.own_yield(3, 0.99, 1 - 1e-9) == 4
+    assert queues.own_yield(3, -0.5, 1e-9) == 1
