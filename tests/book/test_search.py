@@ -31,7 +31,6 @@ FIRST = [
     ("c17", "claims.html#c17"),
     ("how many GPUs", "book/planner.html"),
     ("MoE", "glossary.html#term-MoE"),
-    ("C27", "claims.html#c27"),
     ("NVMe", "glossary.html#term-NVMe"),
 ]
 FOUND = [(query, part) for part, queries in ASKED.items() for query in queries.split("|")]
