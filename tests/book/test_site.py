@@ -126,7 +126,7 @@ def test_every_page_names_its_edition_links_to_its_text_and_says_what_it_is_when
 
 
 LOOKED_UP = ("handbook/*.html", "questions.html", "planner*.html")  # the handbook, whose pages are looked up
-UNSEEN = "details, .dropdown, .toggle, script, style, math, nav, footer, .prev-next-area, .headerlink, .hidden"
+UNSEEN = "details, .dropdown, .toggle, script, style, math, svg, nav, footer, .prev-next-area, .headerlink, .hidden"
 
 
 def test_the_handbook_is_short():

@@ -51,15 +51,6 @@ def test_the_front_is_light_with_its_figure_drawn(plain, site):
     assert bytes_of(site, page) < 2_600_000
 
 
-def test_figures_are_drawn_when_they_come_near(plain):
-    page = plain("02-load-or-recompute")
-    figures = page.locator(".live-figure")
-    assert figures.count() == 1
-    assert page.locator(".live-figure[data-drawn]").count() == 0
-    figures.first.scroll_into_view_if_needed()
-    page.wait_for_selector(".live-figure[data-drawn]")
-
-
 def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(plain):
     page = plain("03-what-one-more-request-costs")
     figure = page.locator("#fig-means .live-figure")

@@ -262,7 +262,7 @@ def _shown(title: str, **axis: Any) -> dict[str, Any]:
     if title.endswith("(s)"):
         title = title.removesuffix("(s)") + "(ms)"
         axis |= {"labelExpr": "datum.label && format(1000 * datum.value, ',.10~r')"}  # some ticks have no label
-    return {"title": wrap(title, 44), "axis": alt.Axis(**axis)}
+    return {"title": title if len(title) < 45 else wrap(title, 44), "axis": alt.Axis(**axis)}
 
 
 def _strip(folded: Any, axis: sp.Symbol, counts: str, height: int) -> Any:

@@ -40,7 +40,7 @@ def test_an_axis_in_seconds_is_read_in_milliseconds_as_the_sliders_are():
         {"steps": sla_tpot}, sla_tpot, (0.02, 0.3, 0.01), params=[], y_title="time (s)", x_title="limit on TPOT (s)"
     )
     across, up = (chart.to_dict()["encoding"][place] for place in "xy")
-    assert (across["title"], up["title"]) == (["limit on TPOT (ms)"], ["time (ms)"])
+    assert (across["title"], up["title"]) == ("limit on TPOT (ms)", "time (ms)")
     assert "1000 * datum.value" in across["axis"]["labelExpr"] == up["axis"]["labelExpr"]
 
 
