@@ -49,7 +49,8 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
     colours = ["none", COLOURS[5], COLOURS[4], COLOURS[3]]
     edges: Any = [end for axis in (x, y) for end in axis[[0, -1]] + (axis[1] - axis[0]) * np.array([-0.5, 0.5])]
     look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": 3.5, "interpolation": "none"}
-    ax.imshow(grid, origin="lower", aspect="auto", extent=edges, **look)  # one picture: as a mesh each cell would be a path
+    # One picture: as a mesh each cell would be a path.
+    ax.imshow(grid, origin="lower", aspect="auto", extent=edges, **look)
     matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.delta_h)
     ax.plot(x, 1e3 * matching, color="black", linewidth=1.2)
     full = float(numbers.places)
