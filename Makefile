@@ -40,7 +40,7 @@ book: html  ## build the book into _build/html
 # Without the news that JupyterLab asks for elsewhere; trusted, for it hides the pictures of notebooks that are not.
 jupyter: .venv/.ready  ## open the notebooks in JupyterLab
 	@.venv/bin/jupyter labextension disable "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1
-	@.venv/bin/jupyter trust notebooks/*.ipynb >/dev/null
+	@.venv/bin/jupyter trust notebooks/*.ipynb notebooks/appendix/*.ipynb >/dev/null
 	@.venv/bin/jupyter lab --notebook-dir notebooks
 
 serve:  ## serve the built book on localhost

@@ -15,7 +15,7 @@ import nbformat
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn, JupyterCacheAbstract
 
-from notebooks import RUN, chapters, digest_of, execute_all, is_fresh, pair, texts, twin_of
+from notebooks import RUN, digest_of, execute_all, is_fresh, pair, paired, texts, twin_of
 
 BUILD = Path("_build")
 CACHE = BUILD / ".jupyter_cache"  # where jupyter-book looks for it
@@ -46,9 +46,9 @@ def seed(cache: JupyterCacheAbstract) -> None:
 
 
 def unknown(cache: JupyterCacheAbstract) -> list[Path]:
-    """Return the chapters that the cache has no outputs for."""
+    """Return the chapters and appendices that the cache has no outputs for."""
     missing = []
-    for text in chapters():
+    for text in paired():
         try:
             cache.match_cache_notebook(jupytext.read(text))
         except KeyError:
@@ -59,14 +59,14 @@ def unknown(cache: JupyterCacheAbstract) -> list[Path]:
 def main() -> None:
     """Make the cache what a build may use; execute what it lacks, which takes minutes."""
     drop_outdated()
-    missing = [text for text in texts() if text not in chapters() and pair(text) is None]
+    missing = [text for text in texts() if text not in paired() and pair(text) is None]
     if missing:
         print(f"Executing {len(missing)} pages. This takes minutes, once.", flush=True)
         execute_all(missing)
     cache = get_cache(CACHE)
     seed(cache)
     if stale := unknown(cache):
-        print(f"Executing {len(stale)} of {len(chapters())} chapters, for which notebooks/ has no fresh twin.")
+        print(f"Executing {len(stale)} of {len(paired())} notebooks, for which notebooks/ has no fresh twin.")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from inference_math.evidence import data_dir
 from inference_math.evidence.numerals import digits
 from inference_math.evidence.sentences import say
 from inference_math.optimiser import architectures
+from inference_math.optimiser.draws import interval
 from inference_math.unit import costs
 from inference_math.unit.operators import Operators
 from inference_math.unit.rates import acceleration
@@ -107,6 +109,139 @@ def play(*settings: Setting, long: bool = False) -> Callable[[Function], Functio
     return register
 
 
+# The case, by three accounts
+
+_S = case.LIMITS.tpot
+ROOM = int(case.UNIT.kv_capacity / (case.WORK.n_in + case.WORK.n_out / 2))  # requests of which memory has the caches
+USERS = 19  # decodes of the chapters' examples: the batch of the served costs
+CARD = {
+    "t_w": ("weight read, $t_w$ (ms)", 1e3),
+    "tpot_1": ("token that decodes alone, TPOT(1) (ms)", 1e3),
+    "prompt": ("prompt in a running step, $P$ (ms)", 1e3),
+    "alone": ("prompt alone, $P + t_w$ (ms)", 1e3),
+    "T": ("prompt token in a running step, $T = P/N_{\\mathrm{in}}$ (µs)", 1e6),
+    "T_gross": ("prompt token of a prompt alone (µs)", 1e6),
+    "delta_p": ("ΔP, net (ms)", 1e3),
+    "delta_p_gross": ("ΔP, gross: $\\Delta P_g$ (ms)", 1e3),
+    "delta_h": ("ΔH (ms)", 1e3),
+    "kv_read": ("KV read, a part of ΔH (ms)", 1e3),
+    "bound": ("bound, 1 + ΔP/ΔH", 1),
+    "e": ("$e$, over both PCIe links", 1),
+    "batch": ("largest batch within 40 ms, aggregated", 1),
+    "memory": ("requests that memory holds", 1),
+    "chunk": ("chunk that keeps up with the decodes (tokens)", 1),
+    "budget": ("tokens of a step, every gap within 40 ms", 1),
+    "budget_mean": ("tokens of a step, mean gap within 40 ms", 1),
+    "chunks_same": ("gain of chunks over prompts beside decodes, 19 decodes", 1),
+    "chunks_gain": ("gain of chunks over prompts beside decodes, within 40 ms", 1),
+    "split": ("prefill units for a decode unit", 1),
+    "split_room": ("prefill units for a decode unit, with room for 100", 1),
+    "split_gain": ("gain of pools over aggregated", 1),
+    "split_gain_room": ("gain of pools over aggregated, with room for 100", 1),
+    "rate": ("requests/s of a unit, aggregated", 1),
+    "rate_chunks": ("requests/s of a unit, in chunks", 1),
+    "rate_split": ("requests/s of a unit, in pools with room for 100", 1),
+    "rate_bound": ("requests/s of a unit, bound on every schedule", 1),
+}  # names, words, and what a number in SI units is multiplied by
+
+
+def _card_of(t_w: float, prompt: float, delta_h: float) -> dict[str, float]:
+    """Return what follows from three costs of the case in seconds, by the formulas of the chapters."""
+    (n_in, n_out), load = case.LENGTHS, theory.kv_load_time(
+        kv_token=case.UNIT.model.kv_token("bf16"), io_bw=2 * catalogue.gpu("h100-sxm").pcie_bw
+    )  # fmt: skip
+    net, gross = prompt / n_out, (prompt + t_w) / n_out
+    costs_of = {"delta_h": delta_h, "t_w": t_w}
+    whole, pools = {"delta_p": net, "n_out": n_out}, {"delta_p_gross": gross, "n_out": n_out}
+    held = min(_S, t_w + ROOM * delta_h)  # a step of a decode unit that memory fills
+    aggregated = 1 / n_out / theory.unit_time_aggregated_full(**costs_of, **whole, sla_tpot=_S)
+    apart = {
+        limit: 1 / n_out / theory.unit_time_disaggregated_same(**costs_of, **whole, sla_tpot=limit)
+        for limit in (_S, held)
+    }
+    in_chunks = theory.rate_bound_serial(**costs_of, **pools, sla_tpot=_S)
+    batch = theory.max_batch(sla_tpot=_S, tpot_1=t_w + delta_h, delta_p=net, delta_h=delta_h)
+    return {
+        "t_w": t_w, "tpot_1": t_w + delta_h, "prompt": prompt, "alone": prompt + t_w, "T": prompt / n_in,
+        "T_gross": (prompt + t_w) / n_in, "delta_p": net, "delta_p_gross": gross, "delta_h": delta_h,
+        "bound": 1 + net / delta_h, "e": prompt / n_in / load, "batch": batch, "memory": ROOM,
+        "seats": 1 + (_S - t_w - delta_h) / (net + delta_h),
+        "chunk": theory.chunk_size_full(b=batch, n_in=n_in, n_out=n_out),
+        "chunks_same": theory.chunked_gain_mixed(**costs_of, **pools, b=USERS), "chunks_gain": in_chunks / aggregated,
+        "split": theory.pdd_split(**costs_of, **pools, sla_tpot=_S),
+        "split_room": theory.pdd_split(**costs_of, **pools, sla_tpot=held),
+        "split_gain": apart[_S] / aggregated, "split_gain_room": apart[held] / aggregated,
+        "rate": aggregated, "rate_chunks": in_chunks, "rate_split": apart[held],
+        "rate_bound": theory.rate_bound(**costs_of, **whole, sla_tpot=_S),
+    }  # fmt: skip
+
+
+def _card_of_kernels() -> dict[str, float]:
+    """Return the same of kernels that are added up; of chunks by steps of 256 and 512 tokens, with their tiles."""
+    summed, step, (n_in, n_out) = served.summed(*case.LENGTHS), case.KERNELS.kernels, case.LENGTHS
+    context, ratio = n_in + n_out / 2, n_in / n_out
+
+    def bare(b: float) -> float:
+        return step(b, b * context)
+
+    def beside(b: float) -> float:
+        return bare(b) + b / n_out * (step(b, b * context, 1, n_in, n_in**2 / 2) - bare(b))
+
+    def chunks(b: float) -> float:
+        fed = min(b, 512 / (1 + ratio))
+        chunk = 512 - fed
+        often, mixed = fed * ratio / chunk, step(fed, fed * context, chunk / n_in, chunk, chunk * n_in / 2)
+        return b / fed * (often * mixed + (1 - often) * bare(fed))
+
+    most = [max(b for b in np.arange(2, 60, 0.1) if of(b) <= _S) for of in (beside, chunks)]
+    rates = [b / n_out / _S for b in most]
+    left = {
+        "chunks_gain": most[1] / most[0],
+        "chunks_same": beside(USERS) / chunks(USERS),
+        "kv_read": summed.cache_read,
+        "budget": 256,
+        "budget_mean": 512,
+    }
+    return _card_of(summed.t_w, summed.ttft_1, summed.delta_h) | left | {"rate": rates[0], "rate_chunks": rates[1]}
+
+
+def _card_of_plan() -> dict[str, tuple[float, float, float]]:
+    """Return the same as the planner has it: the median over its draws, and both ends."""
+    found = case.planned()
+    drawn = [_card_of(of.t_w, of.ttft_1, of.cache_read + of.own) for of in found.solved.costs]
+    names = ("t_w", "tpot_1", "prompt", "alone", "T", "T_gross", "delta_p", "delta_p_gross", "delta_h", "bound", "e")
+    rows = found.compared.set_index("architecture")
+    rate = {name: tuple(rows.loc[name, ["rate", "rate_low", "rate_high"]]) for name in rows.index}
+    told, alike = found.numbers, lambda value: (float(value),) * 3  # settings: the same in each draw
+    ends = {name: interval(np.nan, [float(draw[name]) for draw in drawn]) for name in names}
+    ends["kv_read"] = interval(np.nan, [of.cache_read for of in found.solved.costs])
+    return {name: tuple(three) for name, three in ends.items()} | {
+        "batch": tuple(told["batch"]), "memory": alike(ROOM), "chunk": tuple(told["chunk"]),
+        "budget": alike(found.starts["chunked"].plain["token_budget"]), "chunks_gain": tuple(told["chunked_gain"]),
+        "split_room": tuple(told["prefill_units"]), "split_gain_room": tuple(told["pdd_gain"]),
+        "rate": rate["aggregated"], "rate_chunks": rate["chunked"], "rate_split": rate["disaggregated"],
+    }  # fmt: skip
+
+
+@play()
+def case_card() -> list[dict[str, Any]]:
+    """What the served fit, added kernels and the planner say of the case."""
+    rows, lengths = served.rows(case.UNIT.tp), case.LENGTHS
+    of = lambda law: _card_of(law.t_1 - law.delta_h(*lengths), float(law.prompt(lengths[0])), law.delta_h(*lengths))  # noqa: E731
+    fitted, kernels, drawn, card = of(served.fit(rows)), _card_of_kernels(), _card_of_plan(), []
+    for name, (label, times) in CARD.items():
+        row: dict[str, Any] = {"name": name, "label": label, "kernels": times * kernels.get(name, np.nan)}
+        middle, low, high = drawn.get(name, (np.nan,) * 3)
+        row |= {"planner": times * middle, "planner_low": times * low, "planner_high": times * high}
+        if name in fitted:
+            smooth = "seats" if name == "batch" else name
+            low, high = served.interval(rows, lambda law, key=smooth: of(law)[key])
+            low, high = (floor(low), floor(high)) if name == "batch" else (low, high)
+            row |= {"served": times * fitted[name], "served_low": times * low, "served_high": times * high}
+        card.append(row)
+    return card
+
+
 # Agents
 
 
@@ -119,6 +254,19 @@ def fan_out(tasks: int, requests: int) -> dict[str, float]:
     )
     # The longest of many answers varies less than one answer does.
     return fanout.play(fanout.Fan(requests, 2000, 200, one.n_out), cost, tasks, int(4000 / requests**0.5))
+
+
+# Long prompts
+
+
+@play(*over(budget=(32768, 16384, 8192, 4096, 2048, 1024, 512)))
+def long_prompts(budget: int) -> dict[str, float]:
+    """Prompts of 30,000 tokens: eight users of Llama-3-70B on four H100, by the tokens that a step may have."""
+    unit = Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "bf16")
+    run = planner.foresee(unit, planner.Benchmark(30_000, 500, 80, 8, budget=budget, range_ratio=0.1))
+    table: Any = run.table
+    gaps, ttft = table.loc["ITL"], table.loc["TTFT"]
+    return {"p99": gaps["P99"], "p50": gaps["P50"], "ttft": ttft["mean"], "rate": run.rate}
 
 
 # Choose a tier

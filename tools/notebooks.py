@@ -1,11 +1,12 @@
-"""Re-execute the twins: every chapter's text in book/ becomes an executed notebook in notebooks/.
+"""Re-execute the twins: every chapter's and appendix's text in book/ becomes an executed notebook in notebooks/.
 
 The text is the source. A twin whose text, package and data are unchanged comes out byte for byte the
 same: cell ids are derived from the cells, timings are not recorded. made_from.json keeps what each twin was
 made from - the modules and tables that its kernel loaded - and a digest of both, so that a build knows which outputs it
 can take from there, and an edit makes those twins stale that it may change.
 
-Chapters are the numbered texts of book/ itself. Other pages with cells have their twins in _build/ alone.
+Chapters are the numbered texts of book/ itself, appendices those of book/appendix/. Other pages with cells have their
+twins in _build/ alone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import yaml
 from nbclient import NotebookClient
 
 BOOK, TWINS = Path("book"), Path("notebooks")
-PAGES = Path("_build", "pages")  # twins of what is no chapter
+PAGES = Path("_build", "pages")  # twins of what readers do not open as notebooks
 MADE_FROM = "made_from.json"
 CHAPTER = re.compile(r"\d\d-")
 RUN = ("src/**/*.py", "data/**/*", "requirements.txt")  # what the outputs of a cell may depend on
@@ -53,18 +54,23 @@ def texts() -> list[Path]:
 
 
 def is_chapter(text: Path) -> bool:
-    """Tell whether a text is a chapter, whose twin readers open."""
+    """Tell whether a text is one of the ten."""
     return text.parent == BOOK and CHAPTER.match(text.name) is not None
 
 
-def chapters() -> list[Path]:
-    """Return the texts that are notebooks, too."""
-    return [text for text in texts() if is_chapter(text)]
+def is_paired(text: Path) -> bool:
+    """Tell whether a text is a chapter or an appendix, whose twin readers open."""
+    return is_chapter(text) or text.parent == BOOK / "appendix"
+
+
+def paired() -> list[Path]:
+    """Return the texts that are notebooks, too: the chapters, then the appendices."""
+    return [text for text in texts() if is_paired(text)]
 
 
 def twin_of(text: Path) -> Path:
     """Return where the executed twin of `text` lies."""
-    return (TWINS if is_chapter(text) else PAGES) / text.relative_to(BOOK).with_suffix(".ipynb")
+    return (TWINS if is_paired(text) else PAGES) / text.relative_to(BOOK).with_suffix(".ipynb")
 
 
 def notes_of(twin: Path) -> Path:
@@ -106,8 +112,8 @@ def is_fresh(twin: Path) -> bool:
 
 
 def behind(files: Iterable[str]) -> list[str]:
-    """Return which of the files belong to the checkout's package and data, relative to it."""
-    here, rooms = Path.cwd(), {pattern.split("/")[0] for pattern in RUN}
+    """Return which of the files belong to the checkout's package, data and texts, relative to it."""
+    here, rooms = Path.cwd(), {BOOK.name, *(pattern.split("/")[0] for pattern in RUN)}
     own = (Path(file).relative_to(here) for file in files if Path(file).is_relative_to(here))
     return sorted(p.as_posix() for p in own if p.parts[0] in rooms and p.suffix != ".pyc" and p.is_file())
 
@@ -211,13 +217,13 @@ def execute_all(asked: list[Path]) -> None:
 
 
 def main() -> None:
-    """Execute the texts named on the command line, or all chapters that are not fresh."""
+    """Execute the texts named on the command line, or all chapters and appendices that are not fresh."""
     named = [Path(a) for a in sys.argv[1:]]
     if named:
         execute_all(named)
     else:
-        renew(chapters())
-    known = {twin_of(t) for t in chapters()}
+        renew(paired())
+    known = {twin_of(t) for t in paired()}
     for orphan in sorted(set(TWINS.rglob("*.ipynb")) - known):
         if ".ipynb_checkpoints" not in orphan.parts:
             print(f"{orphan}: no text in {BOOK}/ any more, removed")

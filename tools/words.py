@@ -1,4 +1,4 @@
-"""Print how many words a reader of each chapter sees, and how many words and numbers its answer has.
+"""Print how many words a reader of each chapter and appendix sees, and how many words and numbers its answer has.
 
     python tools/words.py
 
@@ -13,19 +13,20 @@ from pathlib import Path
 
 import nbformat
 
-from notebooks import chapters, twin_of
+from notebooks import paired, twin_of
 
 FOLDED = {"remove-cell", "remove-input", "hide-input", "hide-cell"}
 MOST = 3200  # words of a chapter
 ALL = 28_000  # words of all chapters
+HANDBOOK = 25_000  # words of the handbook, those of its appendices among them, whose code in view is no prose
 BOX = (60, 3)  # words and numbers of an answer
-_UNSEEN = (r"<details>.*?</details>", r"(?<=\])\([^)]*\)", r"^[#>*-]+ ", r"[*_`]{1,2}")
+_UNSEEN = (r"<details>.*?</details>", r"(?<=\])\([^)]*\)", r"^[#>*-]+ ", r"(?<!\S)\|[:|-]*(?!\S)", r"[*_`]{1,2}")
 _MATHS = r"\$[^$]+\$"
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
-def seen(twin: Path) -> int:
-    """Return the words that a reader of a chapter's notebook sees."""
+def seen(twin: Path, *, code: bool = True) -> int:
+    """Return the words that a reader of a notebook sees; those of its code, too, unless told otherwise."""
     total, folded = 0, False
     for cell in nbformat.read(twin, as_version=4).cells:  # type: ignore[no-untyped-call]
         if cell.cell_type == "markdown":
@@ -36,7 +37,7 @@ def seen(twin: Path) -> int:
             continue
         if folded:
             continue
-        if not FOLDED & set(cell.metadata.get("tags", [])):
+        if code and not FOLDED & set(cell.metadata.get("tags", [])):
             total += len(cell.source.split())
         for output in cell.outputs:
             total += len(text_of("".join(output.get("data", {}).get("text/markdown", ""))).split())
@@ -51,7 +52,7 @@ def text_of(source: str) -> str:
 
 
 def answer(text: Path) -> tuple[int, int]:
-    """Return the words and the numbers of a chapter's answer, the quoted block that begins with it."""
+    """Return the words and the numbers of a notebook's answer, the quoted block that begins with it."""
     found = re.search(r"^> \*\*Answer\.\*\* (.*?)\n\n", text.read_text(encoding="utf-8"), re.M | re.S)
     if not found:
         raise ValueError(f"{text} has no answer: a block that begins with '> **Answer.**'")
@@ -61,7 +62,7 @@ def answer(text: Path) -> tuple[int, int]:
 
 def main() -> None:
     """Print the table."""
-    for text in chapters():
+    for text in paired():
         words, (said, numbers) = seen(twin_of(text)), answer(text)
         mark = " !" if words > MOST else "  "
         print(f"{words:6,d}{mark} answer {said:3d} words {numbers} numbers  {text.as_posix()}")

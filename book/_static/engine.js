@@ -1,5 +1,6 @@
 // The engine, seen: when a setting of such a figure moves, its requests are played again by the package's own simulator,
-// printed as window.inferenceMath, which comes with the first move. Play, pause and step move the moment that is shown.
+// printed as window.inferenceMath, which comes with the first move. Play, pause and step move the moment that is shown,
+// here and where the moment is one of several scenes.
 // Needs share.js, loaded before; live.js draws the figure and says so.
 (() => {
   "use strict";
@@ -103,33 +104,50 @@
     figure.playing = 0;
     figure.querySelector(".engine-play").textContent = "Play";
   };
-  const move = (figure, share_) => figure.view.signal("played", Math.min(100, share_)).runAsync();
-  const start = (figure) => {
-    const { view } = figure;
-    let from = view.signal("played");
-    if (from >= 100) from = 0;
-    const begun = performance.now(), lasts = 1000 * view.signal("engine").seconds;
+  // The moment is a signal: its name, its ends, the seconds between them; of `scenes`, each whole number is one.
+  const clock = (figure) => figure.view.signal("clock");
+  const move = (figure, to) => figure.view.signal(clock(figure).name, Math.min(clock(figure).to, to)).runAsync();
+  const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+  // On to a moment, which is shown at its end as `last` where that is another one.
+  const run = (figure, to, last = to) => {
+    const { name, from, seconds, to: end } = clock(figure);
+    const before = figure.view.signal(name), begun = performance.now(), pace = (end - from) / (1000 * seconds);
     const frame = (now) => {
-      const at = from + (100 * Math.max(0, now - begun)) / lasts;  // a frame may be older than the start
-      move(figure, at);
-      if (at >= 100) pause(figure);
+      const at = before + pace * Math.max(0, now - begun);  // a frame may be older than the start
+      move(figure, at >= to ? last : at);
+      if (at >= to) pause(figure);
       else figure.playing = requestAnimationFrame(frame);
     };
-    figure.querySelector(".engine-play").textContent = "Pause";
     figure.playing = requestAnimationFrame(frame);
+  };
+  const start = (figure) => {
+    const { name, from, to, scenes } = clock(figure);
+    if (figure.view.signal(name) >= to || (scenes && !figure.begun)) move(figure, from);
+    figure.begun = true;
+    figure.querySelector(".engine-play").textContent = "Pause";
+    run(figure, to);
+  };
+  // On to the next scene, from the last one to the first; who opens the figure begins with the first.
+  const next = (figure) => {
+    const { name, from, to } = clock(figure), now = figure.begun ? Math.ceil(figure.view.signal(name)) : to;
+    figure.begun = true;
+    if (now >= to || still()) return move(figure, now >= to ? from : now + 1);
+    move(figure, now);
+    return run(figure, now + 0.5, now + 1);
   };
   // On to where the next step ends, of any engine; steps of several that end nearly together are one.
   const step = (figure) => {
     pause(figure);
+    if (clock(figure).scenes) return next(figure);
     const { view } = figure;
     const now = view.signal("now"), end = view.signal("end");
-    const next = Math.min(end, ...view.data(sources(figure)[0]).map((bar) => bar.end).filter((at) => at > (now >= end ? 0 : now) + 0.004 * end));
-    return move(figure, (100 * next) / end + 1e-9);
+    const then = Math.min(end, ...view.data(sources(figure)[0]).map((bar) => bar.end).filter((at) => at > (now >= end ? 0 : now) + 0.004 * end));
+    return move(figure, (100 * then) / end + 1e-9);
   };
 
   // One that plays by itself does so once, when it is in view. To whom motion is unwelcome it stands at its end.
   const begin = (figure) => {
-    if (figure.begun || !figure.view.signal("engine").plays || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    if (figure.begun || !clock(figure).plays || still()) return;
     figure.begun = true;
     new IntersectionObserver((seen, watch) => {
       if (!seen.some((one) => one.isIntersecting)) return;
@@ -140,7 +158,7 @@
 
   const drawn = (figure) => {
     const { view } = figure;
-    for (const name of SETTINGS) {
+    for (const name of clock(figure).scenes ? [] : SETTINGS) {
       view.addSignalListener(name, () => {
         clearTimeout(figure.soon);
         figure.soon = setTimeout(() => again(figure), 60);
@@ -152,13 +170,18 @@
       toggle.classList.add("engine-play");
       bar.append(toggle, share.button("Step", () => step(figure)));
       figure.querySelector(".live-view").before(bar);
-      figure.addEventListener("input", ({ target }) => { if (target.name === "played") pause(figure); });
+      figure.addEventListener("input", ({ target }) => { if (target.name === clock(figure).name) { figure.begun = true; pause(figure); } });
+    }
+    if (clock(figure).scenes && !figure.querySelector("[role=status]")) {  // for ears
+      const said = Object.assign(document.createElement("p"), { className: "visually-hidden", role: "status" });
+      view.addSignalListener("told", (_, told) => { if (said.textContent !== told.join(". ")) said.textContent = told.join(". "); });
+      figure.append(said);
     }
     begin(figure);
   };
 
   for (const figure of document.querySelectorAll(".live-figure")) {
     const { params = [] } = JSON.parse(figure.querySelector("script").textContent);
-    if (params.some(({ name }) => name === "engine")) figure.addEventListener("drawn", () => drawn(figure));
+    if (params.some(({ name }) => name === "clock")) figure.addEventListener("drawn", () => drawn(figure));
   }
 })();

@@ -15,9 +15,11 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import sympy as sp
 from IPython.display import Markdown, display
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from inference_math.evidence.checks import as_one_of
@@ -32,6 +34,7 @@ __all__ = ["CAPTION", "OURS", "VEGA_LITE", "Markdown", "Ours", "glue", "guess", 
 CAPTION = "application/vnd.inference-math.caption+json"  # what a page needs to number a figure
 OURS = "application/vnd.inference-math.ours+json"  # what a page needs to show another chapter's figure, small
 VEGA_LITE = "application/vnd.vegalite.v5+json"  # what JupyterLab draws itself, without a network
+_POINTS = 40  # of a line that a reader downloads, at most
 WIDTH = 600  # pixels of a live figure in JupyterLab
 _TAG = re.compile(r"<[^>]*>")
 _DIGITS = re.compile(r"(\d+\.\d{2})\d+")  # of a coordinate: finer ones differ between machines, and show nowhere
@@ -103,12 +106,12 @@ def show(
     alt
         What is to be seen, for a reader who cannot see it; a live figure has its own.
     numbers
-        What was drawn, for readers to download.
+        What was drawn, for readers to download; else they are read off the picture's lines and dots.
 
     Raises
     ------
     ValueError
-        For another badge, and for pictures without `alt`.
+        For another badge, for pictures without `alt`, and without `numbers` where no line or dot has any.
     """
     as_one_of("badge", badge, EVIDENCE)
     if isinstance(drawn, Live):
@@ -120,6 +123,8 @@ def show(
         if not alt:
             raise ValueError(f"alt must say what {name} shows, not {alt!r}")
         figures = [drawn] if isinstance(drawn, Figure) else drawn
+        if numbers is None and badge != "schematic":
+            numbers = _read_off([ax for figure in figures if isinstance(figure, Figure) for ax in figure.axes], name)
         for figure in figures:
             if isinstance(figure, Ours):
                 _put_ours(figure)
@@ -129,6 +134,23 @@ def show(
     table = "" if numbers is None else numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     told = {"name": name, "badge": badge, "caption": caption, "csv": table}
     _put({CAPTION: told, "text/markdown": f"*{caption}* ({badge})", "text/plain": caption})
+
+
+def _read_off(panels: list[Axes], name: str) -> pd.DataFrame:
+    """Return the points of all lines and dots in the units of their axes, evenly fewer of a long line.
+
+    A series has its label's name, without the underscore of those that no legend has.
+    """
+    parts = []
+    for panel, ax in enumerate(panels, 1):
+        for line in (line for line in ax.lines if line.get_transform() == ax.transData):  # others rule the picture
+            points, series = np.array(line.get_xydata()), re.sub("^_child", "line ", str(line.get_label()))
+            points = points if line.get_linestyle() == "None" else points[:: 1 + len(points) // _POINTS]
+            x, y = {ax.get_xlabel() or "x": points[:, 0]}, {ax.get_ylabel() or "y": points[:, 1]}
+            parts.append(pd.DataFrame({"panel": ax.get_title() or panel, "series": series.removeprefix("_")} | x | y))
+    if not parts:
+        raise ValueError(f"numbers must be given for {name}, which has neither lines nor dots")
+    return pd.concat(parts)
 
 
 def _put(bundle: dict[str, Any]) -> None:

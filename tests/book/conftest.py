@@ -84,6 +84,22 @@ def opener(browser, site):
 
 
 @pytest.fixture
+def plain(browser, site):
+    """Open a page of the book as a reader does, who has not scrolled yet."""
+    contexts = []
+
+    def opened(name: str, **kwargs):
+        contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}, **kwargs))
+        page = contexts[-1].new_page()
+        page.goto((site / "book" / f"{name}.html").as_uri(), wait_until="load")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
 def open_page(browser, site):
     """Open a page for one test."""
     yield from opener(browser, site)

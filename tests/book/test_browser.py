@@ -171,6 +171,32 @@ def test_the_engine_plays_pauses_and_steps(kept_page):
     assert "aggregated (ms): TTFT" in figure.locator("svg.marks").text_content()
 
 
+SCENES = "document.querySelector('#fig-front-scenes .live-figure')"
+
+
+def test_scenes_go_on_by_keyboard_and_can_be_read_on_a_phone(open_page):
+    page = open_page("book/index.html", 390, reduced_motion="reduce")
+    figure = page.locator("#fig-front-scenes")
+    assert page.evaluate(f"[{SCENES}.view.signal('scene'), {SCENES}.playing ?? 0]") == [4, 0]
+    figure.get_by_role("button", name="Step").focus()
+    tops = []
+    for scene, words in ((1, "16.9 ms"), (2, "P = 181 ms"), (3, "181 ms / 170 = 1.06 ms")):
+        page.keyboard.press("Enter")
+        page.wait_for_function(f"{SCENES}.view.signal('scene') === {scene}")
+        said = figure.locator("svg.marks"), figure.get_by_role("status")
+        assert all(words in part.text_content() for part in said)
+        bars = figure.locator("svg.marks .layer_0_marks path").evaluate_all("all => all.map((bar) => bar.getBBox().y)")
+        tops.append(min(bars))
+    assert tops[1] < tops[2] < tops[0]  # the prompt's bar, then a lower axis
+    of = "all => all.map((text) => [parseFloat(getComputedStyle(text).fontSize), text.getBoundingClientRect().right])"
+    texts = figure.locator("svg.marks text").evaluate_all(of)
+    assert min(size for size, _ in texts) >= 11
+    assert max(right for _, right in texts) <= 390
+    page.evaluate(f"void {SCENES}.view.signal('clock', {{...{SCENES}.view.signal('clock'), seconds: 0.2}})")
+    figure.get_by_role("button", name="Play").click()
+    page.wait_for_function(f"{SCENES}.view.signal('scene') === 4 && !{SCENES}.playing")
+
+
 FRONT = "document.querySelector('#fig-front .live-figure')"
 FRAMES = """n => new Promise((done) => {
     const frame = () => (n-- > 0 ? requestAnimationFrame(frame) : done(null));
@@ -187,7 +213,7 @@ def test_the_front_plays_by_itself_once_and_can_be_paused(open_page):
     paused = page.evaluate(f"{FRONT}.view.signal('played')")
     page.evaluate(FRAMES, 5)
     assert page.evaluate(f"{FRONT}.view.signal('played')") == paused < 100
-    page.evaluate(f"void {FRONT}.view.signal('engine', {{...{FRONT}.view.signal('engine'), seconds: 0.2}})")
+    page.evaluate(f"void {FRONT}.view.signal('clock', {{...{FRONT}.view.signal('clock'), seconds: 0.2}})")
     figure.get_by_role("button", name="Play").click()
     page.wait_for_function(f"{FRONT}.view.signal('played') === 100")
     page.evaluate("document.documentElement.dataset.theme = 'dark'")  # which plays nothing again

@@ -9,10 +9,13 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import jupytext
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from words import FOLDED
 
+from inference_math.theory import CATALOGUE
 from inference_math_book.claims import CHANGES, Answer, load_claims
 from inference_math_book.extension.ledger import answered
 
@@ -89,6 +92,21 @@ def test_evidence_has_the_badge_of_the_figure_that_it_names():
             if figure:
                 badges = {badge.get_text() for badge in figure.figcaption.find_all(class_="badge")}
                 assert item.kind in badges, (claim.id, item.page, badges)
+
+
+DERIVED = re.compile(r"\btheory\.(\w+)\.derived\(")  # `derived` raises where SymPy cannot show it
+
+
+def test_every_formula_is_derived_once_in_a_cell_in_view_or_says_why_it_is_not():
+    texts = [*ROOT.glob("book/[0-9][0-9]-*.md"), *ROOT.glob("book/appendix/*.md")]
+    cells = [cell for text in texts for cell in jupytext.read(text).cells if cell.cell_type == "code"]
+    seen = [cell.source for cell in cells if not FOLDED & set(cell.metadata.get("tags", ()))]
+    given = {name: formula.given for name, formula in CATALOGUE.items() if formula.given}
+    assert sorted([*given, *DERIVED.findall("\n".join(seen))]) == sorted(CATALOGUE)
+    assert all(re.match("(Definition|Cited): .", reason) for reason in given.values())
+    assert len(given) <= 4, "more are derived rather than marked"
+    deriving = {path for path in ROOT.glob("book/**/*.md") if DERIVED.search(path.read_text(encoding="utf-8"))}
+    assert deriving == set(texts) - {ROOT / "book" / "10-the-talks-plots.md"}, "no page derives out of sight"
 
 
 VERDICT_OF = {claim.id: claim.verdict for claim in CLAIMS}

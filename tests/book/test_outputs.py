@@ -35,7 +35,9 @@ def shown(monkeypatch):
 def test_a_figure_is_a_picture_and_its_caption_and_the_same_in_every_run(shown):
     numbers = pd.DataFrame({"x": [0, 1], "y": [0, 1 / 3]})
     drawn, caption = shown(numbers=numbers)
-    assert drawn == shown()[0]
+    again, read_off = shown()
+    assert drawn == again
+    assert read_off[CAPTION]["csv"] == "panel,series,x,y\n1,line 0,0,0\n1,line 0,1,0.333333\n"
     assert drawn["text/plain"] == "It rises."
     assert caption[CAPTION] == {
         "name": "fig-line",
@@ -53,6 +55,8 @@ def test_a_picture_needs_words_and_a_badge_that_is_one(shown):
     fig, _ = plt.subplots()
     with pytest.raises(ValueError, match="badge must be"):
         show(fig, "fig-line", "sure", "A line.", alt="It rises.")
+    with pytest.raises(ValueError, match="numbers must be given for fig-bars"):
+        show(fig, "fig-bars", "exact", "No line.", alt="Nothing.")
 
 
 def test_on_a_page_a_picture_takes_the_ink_of_the_page_and_says_what_it_shows(shown):
@@ -100,7 +104,7 @@ def test_until_it_is_drawn_a_live_figure_is_a_picture_that_later_builds_keep(tmp
     ],
 )
 def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
-    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE))
+    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE), docname="book/03-another")
     source = [f"See {link}, please."]
     links_on_page(app, "book/03-another", source)
     assert source == [f"See {on_page}, please."]
@@ -115,3 +119,13 @@ def test_links_of_a_notebook_are_links_of_a_page(link, on_page):
     environment = SimpleNamespace(sphinx_env=app)
     assert Outputs.handle_mime(SimpleNamespace(renderer=environment), printed, False) is None
     assert printed.content == f"See {on_page}."
+
+
+def test_links_of_an_appendix_climb_to_the_book():
+    app = SimpleNamespace(config=SimpleNamespace(html_baseurl=BASE))
+    source = [
+        f"[two](../02-x.ipynb), [C](c-x.ipynb), [fleet]({BASE}book/handbook/f.html), [C6]({BASE}book/r/c.html#c06)"
+    ]
+    links_on_page(app, "book/appendix/a-x", source)
+    there = '<a class="reference internal" href="../r/c.html#c06">C6</a>'
+    assert source == [f"[two](../02-x.md), [C](c-x.md), [fleet](../handbook/f.md), {there}"]

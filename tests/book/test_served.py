@@ -89,14 +89,6 @@ def test_rows_that_do_not_determine_the_law_are_refused():
         served.left_out(one_long)
 
 
-def test_the_case_is_as_the_companion_prints_it():
-    case = served.CASE
-    assert (case.n_in, case.n_out) == (2200, 170)
-    found = [1e3 * case.t_1, 1e3 * case.prompt, 1e3 * case.delta_p, 1e3 * case.delta_h, case.bound]
-    assert [float(f"{number:.3g}") for number in found] == [16.9, 181, 1.06, 0.166, 7.41]
-    assert case.bound == pytest.approx(theory.gain_bound(delta_p=case.delta_p, delta_h=case.delta_h))
-
-
 def test_only_rows_with_a_queue_are_left_out():
     kept, everything = served.rows(2), served.rows(2, queued=True)
     assert (len(kept), len(everything)) == (12, 15)
@@ -148,12 +140,6 @@ def test_a_cost_of_each_request_would_not_show_in_the_rows():
         columns = [np.ones(len(rows)), *(others / rows.n_out * (rows.n_in == one) for one in np.unique(rows.n_in))]
         columns.append(others * (rows.n_in + rows.n_out / 2))
         assert np.linalg.matrix_rank(np.column_stack([*columns, others])) == len(columns) == 4
-
-
-def test_kernels_find_four_fifths_of_both_times():
-    found = served.summed(served.CASE.n_in, served.CASE.n_out)
-    assert found.delta_p / served.CASE.delta_p == pytest.approx(0.81, abs=0.02)
-    assert found.delta_h / served.CASE.delta_h == pytest.approx(0.82, abs=0.02)
 
 
 def test_latencies_of_whole_requests_find_the_law_that_made_them():
@@ -212,8 +198,3 @@ def test_a_queue_tells_the_precision_of_the_cache():
     found = {kv: served.played(law, rows, kv_tokens=tokens) for kv, tokens in room.items()}
     assert (found["bf16"] / rows[["ttft_s", "tpot_s"]] - 1).abs().max(axis=None) < 0.1
     assert (found["fp8"].ttft_s / rows.ttft_s).max() < 0.3
-
-
-def test_errors_are_by_how_much_the_law_is_too_long():
-    made = as_told(TRUE)
-    assert served.errors(TRUE, made.assign(tpot_s=made.tpot_s / 1.1)) == pytest.approx(0.1)

@@ -5,25 +5,9 @@ import re
 import pytest
 
 pytestmark = pytest.mark.browser
-CHAPTER = "book/02-load-or-recompute.html"
+CHAPTER = "02-load-or-recompute"
 SHOWN = "one => one.complete && one.naturalWidth > 0 && one.getBoundingClientRect().height > 200"
 MOST = 220_000  # bytes of a picture: a map has two thousand cells
-
-
-@pytest.fixture
-def chapter(browser, site):
-    """Open a chapter as a reader does, who has not scrolled yet."""
-    contexts = []
-
-    def opened(**kwargs):
-        contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}, **kwargs))
-        page = contexts[-1].new_page()
-        page.goto((site / CHAPTER).as_uri(), wait_until="load")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
 
 
 def loaded(page):
@@ -34,8 +18,8 @@ def loaded(page):
     return still
 
 
-def test_without_a_script_a_figure_is_a_picture_with_words(chapter):
-    page = chapter(java_script_enabled=False, color_scheme="dark")
+def test_without_a_script_a_figure_is_a_picture_with_words(plain):
+    page = plain(CHAPTER, java_script_enabled=False, color_scheme="dark")
     still = loaded(page)
     assert still.evaluate(SHOWN)
     assert len(still.get_attribute("alt")) > 30
@@ -44,8 +28,8 @@ def test_without_a_script_a_figure_is_a_picture_with_words(chapter):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_script_replaces_it_and_the_page_stays_where_it_is(chapter, scheme):
-    page = chapter(color_scheme=scheme)
+def test_a_script_replaces_it_and_the_page_stays_where_it_is(plain, scheme):
+    page = plain(CHAPTER, color_scheme=scheme)
     still, figure = page.locator(".live-still"), page.locator(".live-figure")
     assert still.evaluate("one => getComputedStyle(one).colorScheme") == scheme
     before = figure.bounding_box()["height"]
@@ -55,8 +39,8 @@ def test_a_script_replaces_it_and_the_page_stays_where_it_is(chapter, scheme):
     assert figure.bounding_box()["height"] == pytest.approx(before, rel=0.1)
 
 
-def test_a_figure_that_cannot_be_drawn_stays_a_picture(chapter):
-    page = chapter()
+def test_a_figure_that_cannot_be_drawn_stays_a_picture(plain):
+    page = plain(CHAPTER)
     page.evaluate(
         "Object.defineProperty(window, 'vegaEmbed', { value: () => { window.tried = true; return Promise.reject(); } })"
     )
@@ -66,8 +50,8 @@ def test_a_figure_that_cannot_be_drawn_stays_a_picture(chapter):
     assert page.locator(".live-figure[data-drawn]").count() == 0
 
 
-def test_paper_has_the_picture_of_a_figure_that_nobody_scrolled_to(chapter):
-    page = chapter(color_scheme="dark")
+def test_paper_has_the_picture_of_a_figure_that_nobody_scrolled_to(plain):
+    page = plain(CHAPTER, color_scheme="dark")
     whole = len(page.pdf())
     still = page.locator(".live-still")
     assert page.locator(".live-figure[data-drawn]").count() == 0

@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 MOST = 1_600_000  # bytes of a page with what it loads at once, figures aside
-VEGA = "vega.js"
+VEGA, SIGNAL = "vega.js", "document.querySelector('#fig-means .live-figure').view.signal"
 FONT = """document.fonts.load('16px "STIX Two Math"').then((found) => found.length)"""
 
 
@@ -20,19 +20,6 @@ def bytes_of(site, page) -> int:
     names = [name.removeprefix(site.as_uri() + "/") for name in set(loaded(page))]
     own = [site / page.url.removeprefix(site.as_uri() + "/").split("#")[0]]
     return sum(path.stat().st_size for path in (*own, *(site / name for name in names)) if path.is_file())
-
-
-@pytest.fixture
-def plain(browser, site):
-    """Open a page as a reader does, who has not scrolled yet."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-
-    def opened(name: str):
-        page.goto((site / "book" / f"{name}.html").as_uri(), wait_until="load")
-        return page
-
-    yield opened
-    page.close()
 
 
 @pytest.mark.parametrize(
@@ -63,9 +50,7 @@ def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(pl
     for typed, kept in (("250", 0.25), ("99999", 1.0), ("", 1.0), ("-5", 0.01)):
         field.fill(typed)
         page.keyboard.press("Enter")
-        page.wait_for_function(
-            f"Math.abs(document.querySelector('#fig-means .live-figure').view.signal('ttft_1') - {kept}) < 1e-9"
-        )
+        page.wait_for_function(f"Math.abs({SIGNAL}('ttft_1') - {kept}) < 1e-9")
 
 
 def test_every_page_keeps_its_icons_and_the_search_its_index(site):

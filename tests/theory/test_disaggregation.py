@@ -196,27 +196,6 @@ def test_the_simulated_pools_finish_what_the_slower_of_them_can(n_p, n_d):
     assert np.mean(run.requests.tpot) <= S * (1 + 1e-2)
 
 
-def test_unit_times_are_ordered_and_equal_the_gains():
-    """theta_full <= theta_serial <= theta_PDD <= theta_agg wherever a decode fits."""
-    rng = np.random.default_rng(0)
-    t_ws, ps, hs, room = 10 ** rng.uniform(-5, 0, (4, 5000))
-    numbers = {"delta_p": ps, "delta_h": hs, "t_w": t_ws, "sla_tpot": t_ws + np.maximum(room, hs)}
-    aggregated, pdd, serial, full = (
-        theory.CATALOGUE[f"unit_time_{name}"](**numbers)
-        for name in ("aggregated", "disaggregated", "chunked_serial", "chunked")
-    )
-    assert (full <= serial).all()
-    assert (serial <= pdd * (1 + 1e-12)).all()
-    assert (pdd <= aggregated * (1 + 1e-12)).all()
-    assert aggregated / pdd == pytest.approx(theory.pdd_gain_talk(**numbers))
-    long = {
-        "delta_p_gross": ps,
-        **{name: numbers[name] for name in ("delta_h", "t_w", "sla_tpot")},
-    }  # answers: gross is net
-    assert aggregated / full == pytest.approx(theory.chunked_gain_sla(**long))
-    assert aggregated / serial == pytest.approx(theory.chunked_gain_sla_serial(**long))
-
-
 def test_the_printed_split_and_the_printed_gain():
     long = sp.limit(theory.pdd_split.expr.subs(t_w, 0), n_out, sp.oo)
     assert theory.pdd_split_printed.equals(long.subs(delta_p_gross, delta_p))
@@ -331,17 +310,6 @@ def test_users_from_which_simulated_pools_gain(n_p, n_d):
         return run.request_rate / ((n_p + n_d) * theory.request_rate(**law, B=beside, t_w=t_w))
 
     assert gain(n_p + n_d - 1) < 1 < gain(int(least) + 1)
-
-
-@given(t_w=times, delta_p=times, delta_h=times, room=times, m=st.floats(0.1, 10), cost=st.floats(0.1, 10))
-def test_a_decode_gpu_that_reads_faster_reads_the_weights_faster_too(t_w, delta_p, delta_h, room, m, cost):
-    """GPU-seconds of pools counted one by one; those of an aggregated unit are plain [C28]."""
-    S = max(1, 1 / m) * (t_w + max(room, delta_h)) * (1 + 1e-9)
-    decode = cost * (delta_h / m) * S / (S - t_w / m)  # its weight read and its reads are m times as fast
-    law = {"delta_p": delta_p, "delta_h": delta_h, "t_w": t_w, "sla_tpot": S, "flop_ratio": 2, "mbw_ratio": m}
-    gain = theory.pdd_gain_per_cost(**law, prefill_cost=3, decode_cost=cost)
-    own = theory.unit_time_aggregated(delta_p=delta_p, delta_h=delta_h, t_w=t_w, sla_tpot=S)
-    assert gain == pytest.approx(own / (3 * delta_p / 2 + decode))
 
 
 @given(t_w=times, h=times, n_out=answers, n_p=st.integers(1, 9), n_d=st.integers(1, 9), more=times)

@@ -135,10 +135,10 @@ def test_outside_its_domain_a_formula_says_what_it_needs():
 def test_parts_with_a_symbol_of_their_own_are_printed_and_put_in():
     """Nobody calls the formula with them, and its expression does not have them."""
     formula = theory.max_batch_growing
-    assert {symbol.name for symbol in formula.where} == {"kbar", "sigma", "zeta"}
+    assert {symbol.name for symbol in formula.where} == {"nbar", "sigma_n", "zeta"}
     assert not set(formula.where) & formula.expr.free_symbols
     assert formula.latex.count(r",\quad ") == 3
-    assert r"\bar{k} = N_{\mathrm{in}} +" in formula.latex
+    assert r"\bar{n} = N_{\mathrm{in}} +" in formula.latex
     held, deviation = 400.0, 2.33 * 300 * (2 * 6 / 12) ** 0.5
     # Room for B of them and 2.33 deviations: m·B + d·√B = C, a quadratic in √B.
     found = formula(kv_capacity=60_000, n_in=100, n_out=300, cv=1)

@@ -10,13 +10,6 @@ batches = st.integers(1, 500)
 outputs = st.floats(2, 5000)
 
 
-def test_delta_p_and_delta_h():
-    assert theory.delta_p(ttft_1=0.2, n_out=100) == pytest.approx(2e-3)
-    assert theory.expected_tpot(B=1, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4) == 0.02
-    assert theory.expected_tpot(B=11, tpot_1=0.02, delta_p=1e-3, delta_h=1e-4) == pytest.approx(0.031)
-    assert theory.cache_read(n_in=2048, kv_token=163_840, hbm_bw=3.35e12) == pytest.approx(1.0016e-4, rel=1e-4)
-
-
 def test_a_prefill_alone_contains_the_weight_read_once():
     assert theory.delta_p_net(ttft_alone=0.120, t_w=0.020, n_out=100) == pytest.approx(1e-3)
     assert theory.delta_p_net(ttft_alone=0.010, t_w=0.020, n_out=100) == 0
@@ -70,14 +63,6 @@ def test_the_mean_context_is_all_reads_over_all_steps(lengths):
     reads = [100 + j - 1 for n in lengths for j in range(2, n + 1)]
     mean, cv = np.mean(lengths), np.std(lengths) / np.mean(lengths)
     assert theory.mean_context(n_in=100, n_out=mean, cv=cv) == pytest.approx(np.mean(reads))
-
-
-@given(B=st.floats(1, 1000), t_w=times, T=times)
-def test_exposed_compute_goes_from_hidden_to_all(B, t_w, T):
-    z = theory.exposed_compute(B=B, t_w=t_w, T=T)
-    assert 0 < z <= 1
-    slope = (np.hypot(t_w, (B + 1e-4) * T) - np.hypot(t_w, (B - 1e-4) * T)) / 2e-4
-    assert z * T == pytest.approx(slope, rel=1e-3, abs=1e-9)
 
 
 def test_prefill_share_of_one_request_alone():

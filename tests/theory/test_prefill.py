@@ -41,19 +41,6 @@ def test_a_whole_step_peaks_as_high_and_later(alpha, e, beside):
     assert t.speedup_step(alpha=alpha, e=e, beside=0) == pytest.approx(t.speedup_layerwise(alpha=alpha, e=e), rel=1e-9)
 
 
-@given(alpha=share, e=acceleration, beside=st.floats(0, 10))
-def test_in_quadrature_a_step_peaks_lower_and_between(alpha, e, beside):
-    """Where weights and compute share a step, as `step_time` says, less of the loading hides than where they add."""
-    parts = {"t_w": beside, "t_rest": 0.0}
-    cold, warm = t.step_time(t_c=1.0, **parts), max(t.step_time(t_c=1 - alpha, **parts), alpha / e)
-    assert t.speedup_root(alpha=alpha, e=e, beside=beside) == pytest.approx(cold / warm, rel=1e-9)
-    star = t.crossover_root(e=e, beside=beside)
-    assert t.crossover(e=e) * (1 - 1e-9) <= star <= t.crossover_step(e=e, beside=beside) * (1 + 1e-9)
-    peak = t.speedup_root(alpha=star, e=e, beside=beside)
-    assert t.speedup_root(alpha=alpha, e=e, beside=beside) <= peak * (1 + 1e-9)
-    assert peak <= (1 + e) * (1 + 1e-9)
-
-
 def test_the_peak_of_two_steps_by_hand():
     assert t.crossover_root(e=9, beside=0.05) == pytest.approx(0.912, abs=5e-4)  # where parts add 0.945
     assert t.speedup_root(alpha=0.912, e=9, beside=0.05) == pytest.approx(9.88, abs=5e-3)

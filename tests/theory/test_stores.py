@@ -44,15 +44,6 @@ def test_what_is_loaded_no_faster_than_computed_never_repays_itself():
         theory.break_even_reads(e=0.5, write=1.0)
 
 
-def test_held_share_is_what_turns_in_flight_leave():
-    """A hundred contexts of which fifty fit: of those served 10 s and thinking 30, 25 are in flight, 25 are left."""
-    known = {"users": 100, "again": 900, "brought": 100, "think": 30.0}
-    assert theory.held_share(kv_capacity=50_000, served=10.0, **known) == pytest.approx(25 / 75)
-    assert theory.held_share(kv_capacity=50_000, served=0.0, **known) == pytest.approx(0.5)
-    assert theory.held_share(kv_capacity=50_000, served=40.0, **known) == 0  # they fill it
-    assert theory.held_share(kv_capacity=200_000, served=1e9, **known) == 1
-
-
 @given(size=st.floats(0.2, 0.95), think=st.floats(1, 60), alone=st.floats(0.1, 20))
 def test_from_the_collapse_on_turns_in_flight_leave_nothing_to_be_found(size, think, alone):
     """At a rate that does not hang on the users, nothing found keeps itself up from U0 on, and not below."""
@@ -64,20 +55,6 @@ def test_from_the_collapse_on_turns_in_flight_leave_nothing_to_be_found(size, th
 
     assert found(users * (1 + 1e-6)) == 0
     assert found(users * (1 - 1e-3)) > 0
-
-
-@given(
-    users=st.floats(1, 500), think=st.floats(0.1, 100), prompt=st.floats(0.01, 10), n_out=st.floats(1, 2000),
-    tw=st.floats(1e-3, 0.05), dh=st.floats(1e-5, 5e-3),
-)  # fmt: skip
-def test_the_rate_of_turns_keeps_all_users_and_all_of_the_engine_s_time(users, think, prompt, n_out, tw, dh):
-    busy = prompt + n_out * dh
-    rate = theory.turn_rate(users=users, turn_away=think + prompt, turn_busy=busy, n_out=n_out, t_w=tw)
-    gap = tw / (1 - rate * busy)
-    assert gap > 0
-    assert rate * (think + prompt + n_out * gap) == pytest.approx(users)
-    decodes = rate * n_out * gap  # by Little's law
-    assert rate * prompt + (tw + decodes * dh) / gap == pytest.approx(1)
 
 
 def test_a_link_carries_a_turn_in_the_time_of_its_tokens():

@@ -45,7 +45,7 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_the_repository_s_address_is_written_from_the_configuration(checkout):
-    (text,) = notebooks.chapters()
+    (text,) = notebooks.paired()
     notebooks.name_repository(text)
     assert "https://raw.githubusercontent.com/a/b/main/colab.txt\n" in text.read_text()
     assert "old/x" not in text.read_text()
@@ -77,7 +77,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     write_checkout(folder)
     with chdir(folder):
-        notebooks.execute(*notebooks.chapters())
+        notebooks.execute(*notebooks.paired())
     return folder
 
 
@@ -86,7 +86,7 @@ def executed(made, tmp_path, monkeypatch):
     """A checkout as it is cloned: the twin is there, and nothing is built."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    return tmp_path, *notebooks.chapters()
+    return tmp_path, *notebooks.paired()
 
 
 def known(text):
@@ -117,7 +117,7 @@ def test_a_chapter_runs_again_when_its_text_its_twin_or_the_package_changed(exec
     assert old in content
     (checkout / name).write_text(content.replace(old, new, 1))
     assert not known(text)
-    assert "Executing 1 of 1 chapters" in capsys.readouterr().out
+    assert "Executing 1 of 1 notebooks" in capsys.readouterr().out
 
 
 def test_a_twin_is_written_once_and_then_unchanged(executed):
@@ -171,7 +171,7 @@ def test_a_twin_that_is_gone_is_forgotten(executed):
 def test_the_twins_of_the_book_are_fresh(root, monkeypatch):
     """Else whoever clones the book executes its chapters, for minutes; `make notebooks` makes them fresh."""
     monkeypatch.chdir(root)
-    twins = [notebooks.twin_of(text) for text in notebooks.chapters()]
+    twins = [notebooks.twin_of(text) for text in notebooks.paired()]
     assert [twin for twin in twins if not notebooks.is_fresh(twin)] == []
 
 

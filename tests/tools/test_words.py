@@ -1,4 +1,4 @@
-"""A chapter reads in 20 minutes, and its answer can be read aloud."""
+"""A chapter or an appendix reads in 20 minutes, and its answer can be read aloud."""
 
 from contextlib import chdir
 from pathlib import Path
@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 from words import ALL, BOX, MOST, answer, seen, text_of
 
-from notebooks import chapters, twin_of
+from notebooks import is_chapter, paired, twin_of
 
 ROOT = Path(__file__).parents[2]
 with chdir(ROOT):
-    CHAPTERS = [(ROOT / text, ROOT / twin_of(text)) for text in chapters()]
+    NOTEBOOKS = [(ROOT / text, ROOT / twin_of(text)) for text in paired()]
+    CHAPTERS = [ROOT / twin_of(text) for text in paired() if is_chapter(text)]
 
 
-@pytest.mark.parametrize(("text", "twin"), CHAPTERS, ids=lambda path: path.stem)
-def test_a_chapter_is_short_and_so_is_its_answer(text, twin):
+@pytest.mark.parametrize(("text", "twin"), NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_short_and_so_is_its_answer(text, twin):
     assert seen(twin) <= MOST
     said, numbers = answer(text)
     assert said <= BOX[0]
@@ -22,7 +23,7 @@ def test_a_chapter_is_short_and_so_is_its_answer(text, twin):
 
 
 def test_all_chapters_read_in_four_hours():
-    assert sum(seen(twin) for _, twin in CHAPTERS) <= ALL
+    assert sum(map(seen, CHAPTERS)) <= ALL
 
 
 def test_what_opens_at_a_click_does_not_count():

@@ -20,7 +20,9 @@ from inference_math.unit.types import Asked, Row
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
 
-__all__ = ["page_of", "plain_settings", "settings", "tokens_at_once"]
+__all__ = ["TILE", "chunk_told", "page_of", "plain_settings", "settings", "tiled", "tokens_at_once"]
+
+TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 
 
 def page_of(engine: EngineRecord, kind: str, generation: str) -> int:
@@ -45,6 +47,22 @@ def tokens_at_once(asked: Asked, row: Row) -> int:
     return paged(asked, row) + ceil(row.batch / asked.unit.layout.dp) * verify_tokens(asked)
 
 
+def tiled(asked: Asked) -> bool:
+    """Tell whether steps of a unit are products of FP8 by vLLM, whose tiles were measured."""
+    products = [one.rate for one in asked.unit.groups]
+    return asked.engine.title == "vLLM" and "fp8" in products
+
+
+def chunk_told(asked: Asked, row: Row) -> int:
+    """Return the prompt tokens that an engine is told to compute in a group's step.
+
+    A tile that is just begun costs a whole one, which the model of a step does not know. So where tiles were measured
+    the step, with its decodes, is cut down to whole ones.
+    """
+    computed, begun = paged(asked, row), tokens_at_once(asked, row) % TILE
+    return computed - begun if tiled(asked) and tokens_at_once(asked, row) > TILE and begun < computed else computed
+
+
 def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
     """Return the numbers behind `settings`, by names of our own: for a unit, or of pools for each of theirs.
 
@@ -55,7 +73,7 @@ def plain_settings(asked: Asked, name: str, row: Row) -> dict[str, int | None]:
     if name == "aggregated":
         whole = unit_budget(asked, whole_prompt(asked), batch) if counted else None
         return {"chunk": None, "max_num_seqs": batch, "token_budget": whole}
-    computed = paged(asked, row)
+    computed = chunk_told(asked, row) if name == "chunked" else paged(asked, row)
     if name == "chunked":
         chunk = asked.unit.layout.dp * computed
         budget = unit_budget(asked, computed, batch) if counted else None
@@ -82,10 +100,10 @@ def settings(asked: Asked, name: str, row: Row) -> dict[str, object]:
             told[tokens] = whole_prompt(asked) + decoded
         told.update(cli.whole_prompts)
         return told
-    computed = paged(asked, row)
     if name == "chunked":
+        computed = chunk_told(asked, row)
         told[seqs] = seats_beside(asked, row) * together
-        told[tokens] = tokens_at_once(asked, row) if scheduler.counts_decodes else computed * together
+        told[tokens] = computed + decoded if scheduler.counts_decodes else computed * together
         told.update(cli.in_chunks)
         return told
     each = paged(asked, of_group(asked, row))

@@ -39,7 +39,7 @@ def clean_gaps(B, ranks, n_out, let_in):
     return 1 - gap_admits.expr * (1 - (1 - let_in) ** (B * ranks - 1))
 
 
-@formula(r"\mathrm{E}[K]", claim="E01", domain=n_out > 1)
+@formula(r"\mathrm{E}[k]", claim="E01", domain=n_out > 1)
 def prompts_beside_gap(B, n_out, let_in):
     """Prompts of others that a gap between tokens holds in the mean, on one rank."""
     return (B - 1) * (1 - let_in) / (n_out - 1)

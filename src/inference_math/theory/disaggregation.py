@@ -37,8 +37,8 @@ _decodes = sp.And(_fits, n_out > 1)
 _reads = (1 - 1 / n_out) * delta_h  # of a token, N_out − 1 of which are decoded
 _much_prefill = decode_units * delta_p_gross > prefill_units * _reads  # else prefill idles at every limit
 _much_net = decode_units * OWN[own] > prefill_units * delta_h
-_d, _g, _h = sp.symbols("delta g h", positive=True)
-_BEST = {_d: OWN[own], _g: delta_p + t_w / n_out, _h: _reads}
+_d, _h = sp.symbols("delta H", positive=True)
+_BEST = {_d: OWN[own], delta_p_gross: delta_p + t_w / n_out, _h: _reads}
 
 
 @formula(r"n_{p}/n_{d}", claim="C26", domain=_decodes)
@@ -74,7 +74,7 @@ def pdd_gain_same(delta_p, delta_h, t_w, sla_tpot, n_out):
 @formula(r"S^{*}", unit="s", claim="C27", domain=sp.And(n_out > 1, (n_out - 1) * OWN[own] > delta_h), where=_BEST)
 def pdd_best_limit(delta_p, delta_h, t_w, n_out):
     """Limit on TPOT at which pools of the same hardware gain most, where they gain at any."""
-    return t_w + (_d * _h + sp.sqrt(_d * _h * (_d * _h + _d * _g + t_w * _g))) / _g
+    return t_w + (_d * _h + sp.sqrt(_d * _h * (_d * _h + (_d + t_w) * delta_p_gross))) / delta_p_gross
 
 
 @formula(r"\overline{G}_{\mathrm{PDD}}", claim="C27", domain=_fits)
@@ -136,7 +136,7 @@ def pdd_gain_per_cost(delta_p, delta_h, t_w, sla_tpot, flop_ratio, mbw_ratio, pr
     return (delta_p + delta_h) / (_u * cost)
 
 
-@formula(r"t_{\mathrm{HBM}}", unit="s", claim="C27")
+@formula(r"t_{\mathrm{HBM}}", unit="s", claim="C27", given="Definition: a bandwidth is bytes over their time")
 def hbm_read_time(hbm_bytes, hbm_bw):
     """Time to read all of HBM once: the longest decode step that reads each byte once and is bound by bandwidth."""
     return hbm_bytes / hbm_bw

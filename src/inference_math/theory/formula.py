@@ -50,6 +50,8 @@ class Formula:
         Parts with a symbol of their own, by which the equation is printed.
     room
         The room of the package that has it: ``theory``, or ``laws`` beyond the talks.
+    given
+        Why no notebook derives it: ``"Definition: ..."`` with what makes it one, ``"Cited: ..."`` with who proved it.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Formula:
     domain: sp.Basic = sp.true
     where: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     room: str = "theory"
+    given: str = ""
 
     @cached_property
     def _written(self) -> sp.Expr:
@@ -251,6 +254,7 @@ def formula(
     unit: str = "1",
     domain: sp.Basic = sp.true,
     where: Mapping[sp.Symbol, sp.Expr] | None = None,
+    given: str = "",
 ) -> Callable[[Callable[..., sp.Expr]], Formula]:
     """Decorator: make a `Formula` of a function that returns the right-hand side.
 
@@ -280,7 +284,8 @@ def formula(
         meaning = " ".join((function.__doc__ or "").split())
         insort(function.__globals__.setdefault("__all__", []), name)
         room = str(function.__module__).split(".")[-2:][0]
-        return Formula(name, symbols, function, latex_name, unit, claim, source, meaning, domain, where or {}, room)
+        parts = where or {}
+        return Formula(name, symbols, function, latex_name, unit, claim, source, meaning, domain, parts, room, given)
 
     return as_formula
 

@@ -36,13 +36,13 @@ def mean_context(n_in, n_out, cv):
     return n_in + n_out / 2 + cv**2 * n_out**2 / (2 * (n_out - 1))
 
 
-@formula(r"\mathrm{E}[K]", claim="C12", source=B_AND_C)
+@formula(r"\mathrm{E}[k]", claim="C12", source=B_AND_C)
 def concurrent_prefills(B, n_out):
     """Mean number of the other requests that prefill in one step; the number K is Binom(B − 1, 1/N_out)."""
     return (B - 1) / n_out
 
 
-@formula(r"\mathrm{P}(K = 0)", claim="C12")
+@formula(r"\mathrm{P}(k = 0)", claim="C12")
 def undisturbed_share(B, n_out):
     """Share of the tokens of a request that no other request's prefill delays."""
     return (1 - 1 / n_out) ** (B - 1)

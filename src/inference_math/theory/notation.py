@@ -262,7 +262,7 @@ front = _define(
     "what a first token takes beside the engine's steps: front end, launch, packet",
 )
 rounds = _define("rounds", r"n_{r}", "1", AT_LEAST_ONE, "requests that each user sends, one after the other")
-together = _define("together", "k", "1", AT_LEAST_ONE, "prompts for which the token budget of a step has room")
+together = _define("together", r"k_{\max}", "1", AT_LEAST_ONE, "prompts for which the token budget of a step has room")
 wave = _define("wave", "j", "1", AT_LEAST_ONE, "answers that each user has had")
 burst = _define("burst", r"\mathrm{TTFT}_{\mathrm{burst}}", "s", ANY_POSITIVE, "mean TTFT of prompts sent at once")
 steady = _define(
@@ -336,7 +336,7 @@ gpu_time_prefill = _define(
 gpu_time_decode = _define(
     "gpu_time_decode", r"w_{d}", "s", ANY_POSITIVE, "GPU-seconds of a token in a decode pool, at the limit on TPOT"
 )
-prefill_gpus = _define("prefill_gpus", "s", "1", SHARE, "share of a split's GPUs that are in its prefill pool")
+prefill_gpus = _define("prefill_gpus", r"s_{p}", "1", SHARE, "share of a split's GPUs that are in its prefill pool")
 
 # Specialised hardware
 flop_ratio = _define("flop_ratio", "f", "1", ANY_POSITIVE, "FLOP/s of the prefill GPU over the baseline's")

@@ -33,7 +33,10 @@ def prefill_utilisation(sla_ttft, ttft_alone, cv_in):
     return wait / (wait + ttft_alone * ((1 + cv_in**2) / 2))
 
 
-@formula(r"\mathrm{E}[\mathrm{wait}_{n_p}]", unit="s", claim="C34")
+_SCALED = "Cited: an approximation of Allen and Cunneen, exact in two cases"
+
+
+@formula(r"\mathrm{E}[\mathrm{wait}_{n_p}]", unit="s", claim="C34", given=_SCALED)
 def pool_wait(p_wait, load, ttft_alone, prefill_units, cv_in, cv_arrivals):
     """Mean wait for a pool of prefill units with one queue (Allen and Cunneen); with arrivals at random exact for one
     unit, and for exponential prefill times.
@@ -53,7 +56,7 @@ def wait_quantile(q, p_wait, mean_wait):
     return sp.Max(0, mean_wait / p_wait * sp.log(p_wait / (1 - q)))
 
 
-@formula(r"\sigma(\mathrm{gap})", unit="s", claim="C12", domain=B >= 1)
+@formula(r"\mathrm{sd}(\mathrm{gap})", unit="s", claim="C12", domain=B >= 1)
 def gap_deviation(ttft_1, cv_in, B, n_out, delta_h):
     """Standard deviation of the time between two tokens beside prompts of random length."""
     return sp.sqrt((B - 1) / n_out * ((1 - 1 / n_out) * (ttft_1 - delta_h) ** 2 + cv_in**2 * ttft_1**2))

@@ -18,7 +18,7 @@ def working_set(users, brought, again, turn_gap, kept):
     return users * (brought * kept / turn_gap + again * (1 - sp.exp(-kept / turn_gap)))
 
 
-@formula(r"G(t_{\mathrm{kept}})", claim="E05")
+@formula(r"\gamma(t_{\mathrm{kept}})", claim="E05")
 def kept_share(turn_gap, kept):
     """Share of the turns that come back before the store has dropped them."""
     return 1 - sp.exp(-kept / turn_gap)

@@ -53,7 +53,7 @@ def max_batch_reserved(kv_capacity, n_in, n_out, cv):
 
 # Who is met in a batch has a longer answer than who comes: n_out (1 + cv²) tokens on average, and half of them are
 # there. The spread of what is there is that of a random moment in a gamma-distributed answer.
-_held, _spread, _sure = sp.symbols("kbar sigma zeta", positive=True)
+_held, _spread, _sure = sp.symbols("nbar sigma_n zeta", positive=True)
 _GROWING = {
     _held: n_in + n_out * (1 + cv**2) / 2,
     _spread: n_out * sp.sqrt((1 + cv**2) * (1 + 5 * cv**2) / 12),

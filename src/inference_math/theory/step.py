@@ -11,7 +11,7 @@ import sympy as sp
 from inference_math.theory.formula import formula
 
 
-@formula(r"t_{\mathrm{read}}", unit="s", claim="C14")
+@formula(r"t_{\mathrm{read}}", unit="s", claim="C14", given="Definition: a bandwidth is bytes over their time")
 def read_time(step_bytes, hbm_bw, eff_memory):
     """Time to read bytes from HBM: the weights (t_w), KV caches, activations."""
     return step_bytes / (eff_memory * hbm_bw)
@@ -35,7 +35,7 @@ def allreduce_time(sum_bytes, tp, link_bw):
     return 2 * (1 - 1 / tp) * sum_bytes / link_bw
 
 
-@formula(r"t_{\mathrm{step}}", unit="s", claim="C14")
+@formula(r"t_{\mathrm{step}}", unit="s", claim="C14", given="Definition: a choice of form, held against kernels")
 def step_time(t_w, t_c, t_rest):
     """A step: weight read and matrix compute share it in quadrature, everything else adds."""
     return sp.sqrt(t_w**2 + t_c**2) + t_rest

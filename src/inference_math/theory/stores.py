@@ -34,7 +34,7 @@ def link_rate(again, R):
     return 1 / (again * R)
 
 
-@formula(r"G(t_{\mathrm{served}})", claim="E09")
+@formula(r"\gamma(t_{\mathrm{served}})", claim="E09")
 def held_share(kv_capacity, users, again, brought, served, think):
     """Share of the turns that find their session in what turns in flight leave of a store: exponential thinking,
     sessions that have ended not counted.

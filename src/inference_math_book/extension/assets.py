@@ -69,7 +69,7 @@ def finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     scripts = context["script_files"]  # changed in place: Sphinx keeps adding to this very list
     scripts[:] = [s for s in scripts if THEBE not in str(getattr(s, "attributes", ""))]
     if 'class="live-figure"' in context.get("body", ""):
-        played = '"name": "engine"' in context["body"]
+        played = '"name": "clock"' in context["body"]
         for script in ("share.js", *(["engine.js"] if played else []), "live.js"):
             app.add_js_file(script, loading_method="defer")
         context["body"] = with_stills(app, context["body"], context["pathto"]("_static/live", resource=True))

@@ -30,17 +30,18 @@ def badge(
 
 
 @cache
-def derived(book: Path) -> frozenset[str]:
-    """Return the names of the formulas that chapters derive."""
-    texts = (path.read_text(encoding="utf-8") for path in book.glob("[0-9][0-9]-*.md"))
-    return frozenset(name for text in texts for name in re.findall(r"theory\.(\w+)\.derived\(", text))
+def derived(source: Path) -> dict[str, str]:
+    """Return the pages of the chapters and appendices that derive formulas, by the formula's name."""
+    texts = [*source.glob("book/[0-9][0-9]-*.md"), *source.glob("book/appendix/*.md")]
+    pages = {text.relative_to(source).with_suffix("").as_posix(): text.read_text(encoding="utf-8") for text in texts}
+    return {name: page for page, text in pages.items() for name in re.findall(r"theory\.(\w+)\.derived\(", text)}
 
 
 class FormulaDirective(MathDirective):
     """Directive: an equation printed from the package, ``{formula} crossover``. Below stand the claim and the call.
 
-    It is numbered where it is derived, in a chapter or here. Its label is the formula's name, so ``{eq}`crossover` ``
-    refers to it.
+    It is numbered where it is derived, in a chapter, in an appendix or here. Its label is the formula's name, so
+    ``{eq}`crossover` `` refers to it.
     """
 
     option_spec: ClassVar[dict[str, Any]] = {}
@@ -56,7 +57,7 @@ class FormulaDirective(MathDirective):
         lines = formula.latex.split(r",\quad ")  # parts with a symbol of their own stand below it
         rows = r"\begin{array}{l} " + r" \\ ".join(lines) + r" \end{array}"
         self.arguments = [rows if len(lines) > 1 else formula.latex]
-        if re.match(r"book/\d\d-", self.env.docname) or name not in derived(Path(self.env.srcdir, "book")):
+        if derived(Path(self.env.srcdir)).get(name, self.env.docname) == self.env.docname:
             self.options["label"] = name
         note = nodes.paragraph(classes=["formula-note"])
         own = formula.source == BOOK
@@ -89,7 +90,7 @@ class NotationTable(Generated):
 
 
 class FormulaTable(Generated):
-    """Directive: every formula with its claim, source, citation and a link to its derivation.
+    """Directive: every formula with its claim, source, citation and where it is derived, or why it need not be.
 
     Each has a permanent anchor here, ``formula-crossover``: chapters move, this page does not.
     """
@@ -105,9 +106,11 @@ class FormulaTable(Generated):
             for f in (f for f in CATALOGUE.values() if f.claim == claim):
                 slug = nodes.make_id(f.name)
                 cited = (slug, f.meaning.rstrip("."), f"Equation {slug}", f"{self.PAGE}#formula-{slug}")
+                page = derived(Path(self.env.srcdir)).get(f.name)
+                proof = f"Derived in [](/{page}.md)" if page else f"{f.given}."
                 lines += [
                     f"`{f.room}.{f.usage}`{{#formula-{slug}}}",
-                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}.",
+                    f": {f.meaning} Unit: {f.unit}. Equation {{eq}}`{f.name}`. Source: {f.source}. {proof}",
                     "",
                     f"  ${f.latex}$",
                     "",

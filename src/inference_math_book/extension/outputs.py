@@ -22,7 +22,7 @@ from inference_math_book.notebook import CAPTION, OURS, VEGA_LITE
 __all__ = ["Captioned", "Outputs", "Together", "links_on_page"]
 
 _TYPES = (DERIVED, CAPTION, OURS, VEGA_LITE)
-_LINK = re.compile(r"\[([^\]\n]+)\]\((\d\d-[\w-]+\.ipynb|index\.ipynb|@/book/[\w/-]+\.html)?(#[\w-]+)?\)")
+_LINK = re.compile(r"\[([^\]\n]+)\]\(([\w./-]+\.ipynb|@/[\w./-]+\.html)?(#[\w-]+)?\)")
 _CODE = re.compile(r"(^```\{code-cell\}.*?^```$)", re.M | re.S)
 _INK = ("#000000", "#000", "black")  # what Matplotlib and Vega write with: a page has its own
 _PAPER = re.compile(r'<g id="patch_1">.*?</g>|<rect[^>]*fill="white"[^>]*/>', re.S)  # white, behind all
@@ -38,19 +38,19 @@ class Outputs:
     @staticmethod
     def handle_mime(renderer: Any, data: Any, inline: bool) -> list[nodes.Element] | None:
         """Return the nodes of an output of ours, None of any other."""
+        env = renderer.renderer.sphinx_env
         if data.mime_type == DERIVED:
             return _parsed(renderer, f"```{{formula}} {data.content['name']}\n```", data)
         if data.mime_type == CAPTION:
             return _parsed(renderer, _caption(**data.content), data)
         if data.mime_type == OURS:
-            small = thumbnail(renderer.renderer.sphinx_env, **data.content)
-            return [nodes.raw(text=small, format="html", classes=["drawn"])]
+            return [nodes.raw(text=thumbnail(env, **data.content), format="html", classes=["drawn"])]
         if data.mime_type == VEGA_LITE:
             return [nodes.raw(text=on_page(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "image/svg+xml":
             return [nodes.raw(text=picture(data.content), format="html", classes=["drawn"])]
         if data.mime_type == "text/markdown":  # for MyST-NB to render
-            data.content = _linked(data.content, renderer.renderer.sphinx_env.config.html_baseurl)
+            data.content = _linked(data.content, env.config.html_baseurl, env.docname)
         return None
 
 
@@ -111,18 +111,18 @@ def links_on_page(app: Sphinx, page: str, source: list[str]) -> None:
 
     Code stays, for outputs are found by it; what it prints is a page's when it is rendered.
     """
-    if re.match(r"book/(\d\d-|index)", page):
+    if re.match(r"book/(\d\d-|index|appendix/)", page):
         parts = _CODE.split(source[0])
-        parts[::2] = (_linked(prose, app.config.html_baseurl) for prose in parts[::2])
+        parts[::2] = (_linked(prose, app.config.html_baseurl, page) for prose in parts[::2])
         source[0] = "".join(parts)
 
 
-def _linked(text: str, base: str) -> str:
-    return _LINK.sub(_on_page, text.replace(f"]({base}book/", "](@/book/"))
+def _linked(text: str, base: str, page: str) -> str:
+    return _LINK.sub(_on_page, text.replace(f"]({base}book/", f"](@/{'../' * (page.count('/') - 1)}"))
 
 
 def _on_page(link: re.Match[str]) -> str:
-    words, file, place = link[1], (link[2] or "").removeprefix("@/book/"), link[3] or ""
+    words, file, place = link[1], (link[2] or "").removeprefix("@/"), link[3] or ""
     if place:  # what the package prints has anchors that Markdown does not know
         return f'<a class="reference internal" href="{file.replace(".ipynb", ".html")}{place}">{words}</a>'
     return f"[{words}]({re.sub(r'[.](ipynb|html)$', '.md', file)})"

@@ -201,7 +201,8 @@ def seen(cost: StepCost, plays: bool = False, **first: float) -> Any:
         .encode(x="start:Q")
     )
     told = asdict(cost) | _drawn() | {"systems": systems(), "architectures": list(ARCHITECTURES), "move": _MOVE}
-    told |= {"lane": _LANE, "apart": _COUNT + _GAP, "seconds": 12, "plays": plays}
+    told |= {"lane": _LANE, "apart": _COUNT + _GAP}
+    clock = {"name": "played", "from": 0, "to": 100, "seconds": 12, "plays": plays}
     sliders = [
         explore.named_slider(name, words, first.get(name, usual), *ends)
         for name, (words, usual, *ends) in SETTINGS.items()
@@ -212,6 +213,7 @@ def seen(cost: StepCost, plays: bool = False, **first: float) -> Any:
             explore.named_slider("played", "played (%)", 100, 0, 100, 0.5),
             *sliders,
             alt.param(name="engine", value=told),
+            alt.param(name="clock", value=clock),
             alt.param(name="end", value=float(bars["end"].max())),
             alt.param(name="now", expr="played / 100 * end"),
         )

@@ -1,4 +1,4 @@
-"""The time to first token as benchmarks measure it: waves, requests of each user, arrivals, errors, on given axes.
+"""The time to first token as benchmarks measure it: requests of each user, arrivals, errors, on given axes.
 
 Every function draws laws as lines and plays of the simulator, or measurements, as dots, and returns what it drew.
 """
@@ -17,7 +17,7 @@ from inference_math.simulate import Chunked, Habits, StepCost
 from inference_math.workload import RandomLengths, Requests, Workload
 from inference_math_book.colours import COLOURS
 
-__all__ = ["Answers", "benchmark_law", "by_rate", "by_requests", "by_users", "played", "waves"]
+__all__ = ["Answers", "benchmark_law", "by_rate", "by_users", "played"]
 
 
 class Answers:
@@ -58,56 +58,6 @@ def played(
         answers, cost, concurrency=B, requests=B * rounds, scheduler=chunks, front=front, seed=seed
     )
     return run.requests.sort_values("arrival", kind="stable").reset_index(drop=True)
-
-
-def waves(
-    ax: Axes, costs: Mapping[str, float], n_in: int, n_out: int, spans: Sequence[float], B: int, seeds: int = 12
-) -> pd.DataFrame:
-    """Draw how many others' prompts share the step of one's own, wave by wave, for answers that differ so much."""
-    rows = []
-    count = 24
-    for colour, span in zip(COLOURS, spans, strict=False):
-        answers = Answers(n_in, n_out, span)
-        seen = np.zeros(count)
-        for seed in range(seeds):
-            ttft = played(costs, answers, B, count, B, seed=seed).ttft.to_numpy()
-            seen += ttft.reshape(count, B).mean(axis=1) / seeds
-        # What a TTFT holds beyond one's own prompt and everybody's reads, in prompts less the read that each saves.
-        bare = costs["t_w"] + costs["ttft_1"] + costs["delta_h"] * (B - 1)
-        beside = (seen - bare) / (costs["ttft_1"] - costs["delta_h"])
-        beside[0] += costs["delta_h"] * (B - 1) / (costs["ttft_1"] - costs["delta_h"])  # nobody decodes yet
-        places = np.arange(1, count)
-        law = [theory.prompts_beside_wave(B=B, n_out=n_out, cv=answers.cv, wave=wave) for wave in places]
-        ax.plot(places, law, color=colour, label=f"± {100 * span:.0f} % of the answer")
-        ax.plot(places, beside[1:], "o", color=colour, markersize=4)
-        rows += [
-            {"span": span, "wave": wave, "law": told, "simulated": found}
-            for wave, told, found in zip(places, law, beside[1:], strict=True)
-        ]
-    ax.axhline((B - 1) / n_out, color="black", linestyle=":", linewidth=1.2)
-    ax.set(xlabel="answers that each user has had", ylabel="others' prompts in the step of one's own", yscale="log")
-    ax.legend()
-    return pd.DataFrame(rows)
-
-
-def by_requests(
-    ax: Axes, costs: Mapping[str, float], answers: Answers, B: int, together: int, rounds: Sequence[int]
-) -> pd.DataFrame:
-    """Draw the mean TTFT of a benchmark against the requests of each user, and that of a closed loop."""
-    steady = theory.expected_ttft_full(B=B, n_out=answers.n_out, **costs)
-    rows = []
-    for each in rounds:
-        runs = [played(costs, answers, B, each, together, seed=seed).ttft.mean() for seed in range(3)]
-        law = benchmark_law(costs, B, each, together, answers.n_out, answers.cv)
-        rows.append({"requests of each user": each, "law": law, "simulated": float(np.mean(runs)), "steady": steady})
-    table = pd.DataFrame(rows)
-    ax.plot(table["requests of each user"], 1e3 * table["law"], color=COLOURS[0], label="benchmark, by the formula")
-    ax.plot(table["requests of each user"], 1e3 * table["simulated"], "o", color=COLOURS[0], label="simulated")
-    ax.axhline(1e3 * steady, color=COLOURS[1], linestyle="--", label="closed loop, users spread")
-    ax.set(xlabel="requests of each user", ylabel="mean TTFT (ms)", xscale="log", ylim=(0, None))
-    ax.set_xticks([1, 3, 10, 30, 100])
-    ax.legend()
-    return table
 
 
 def by_rate(ax: Axes, costs: Mapping[str, float], n_in: int, n_out: int, loads: Sequence[float]) -> pd.DataFrame:

@@ -6,7 +6,6 @@ Every function takes tables of the laboratory, as `evidence.load("lab_arms").fra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,6 @@ __all__ = [
     "limits",
     "means",
     "mixed_kinds",
-    "mixed_steps",
     "pairs",
     "parts",
     "pools",
@@ -37,7 +35,6 @@ __all__ = [
     "store",
 ]
 
-OVERLAPS = {"": "nothing hides", "quadrature": "quadrature", "serial-kv": "serial KV", "full": "full overlap"}
 # How weight read and compute of a step go together: the norm with this exponent; 0: reads hide under compute, too.
 FORMS = {"sum": 1.0, "p = 1.5": 1.5, "root": 2.0, "longer of two": np.inf, "full overlap": 0.0}
 _STARTS = 12
@@ -82,24 +79,6 @@ def parts(prompt: Axes, decode: Axes, table: pd.DataFrame) -> pd.DataFrame:
     for ax in (prompt, decode):
         ax.legend(fontsize="x-small")
     return pd.concat([alone, only])
-
-
-def mixed_steps(ax: Axes, table: pd.DataFrame, laws: pd.DataFrame) -> pd.DataFrame:
-    """Draw mixed steps over what each model of overlap says of them."""
-    said = laws[(laws.experiment == "step") & (laws.quantity == "seconds")].assign(found=lambda t: t.ratio)
-    plain = table[(table.experiment == "step") & table.arm.isin(said.arm.unique())]
-    drawn = pd.concat([plain.assign(law="", found=plain.ratio), said])[["arm", "law", "found"]]
-    order = sorted(drawn.arm.unique())
-    for i, (name, label) in enumerate(OVERLAPS.items()):
-        one = drawn[drawn.law == name].set_index("arm").found.reindex(order)
-        ax.plot(one.to_numpy(), np.arange(len(order)) + 0.12 * (i - 1.5), "osD^"[i], color=COLOURS[i], label=label)
-    ax.axvline(1, color="black", linewidth=0.8)
-    names = {"decodes ": "", ", context ": " × ", ", prompts 1, n_in ": " + "}
-    labels = [reduce(lambda text, one: text.replace(*one), names.items(), arm) for arm in order]
-    ax.set(xlabel="step of vLLM over what the model says", ylabel="decodes × context + prompt")
-    ax.set_yticks(range(len(order)), labels)
-    ax.legend(fontsize="small")
-    return drawn
 
 
 def judged_steps(table: pd.DataFrame, judges: pd.DataFrame | None = None) -> pd.DataFrame:

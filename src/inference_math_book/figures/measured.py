@@ -19,12 +19,6 @@ def datasheet_deltas(operators: Operators, n_in: pd.Series[int], n_out: float) -
     model, unit = operators.model, gpu(H100)
     per_token = theory.token_time_causal(**model.shape, n_in=n_in, flops=operators.tp * unit.flops(operators.weights))
     ttft = theory.ttft_vanilla(n_in=n_in, T=per_token)
-    return pd.DataFrame(
-        {
-            "n_in": n_in,
-            "delta_p": theory.delta_p(ttft_1=ttft, n_out=n_out),
-            "cache_read": theory.cache_read(
-                n_in=n_in, kv_token=model.kv_token(operators.kv), hbm_bw=operators.tp * unit.hbm_bw
-            ),
-        }
-    )
+    reads = {"kv_token": model.kv_token(operators.kv), "hbm_bw": operators.tp * unit.hbm_bw}
+    deltas = {"delta_p": theory.delta_p(ttft_1=ttft, n_out=n_out), "cache_read": theory.cache_read(n_in=n_in, **reads)}
+    return pd.DataFrame({"n_in": n_in} | deltas)

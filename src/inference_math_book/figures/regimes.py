@@ -11,33 +11,23 @@ from matplotlib.axes import Axes
 
 from inference_math import catalogue, theory
 
-__all__ = ["break_even_map", "break_even_outputs"]
-
-
-def break_even_outputs() -> pd.DataFrame:
-    """Return N_out* for every model and GPU: model, gpu, precision, tokens; FP8 where the GPU has it."""
-    rows = [
-        {
-            "model": model.name,
-            "gpu": unit.name,
-            "precision": precision,
-            "tokens": theory.break_even_output(
-                n_params=model.n_params,
-                kv_token=model.kv_token(precision),
-                hbm_bw=unit.hbm_bw,
-                flops=unit.flops(precision),
-            ),
-        }
-        for model in catalogue.MODELS.values()
-        for unit in catalogue.GPUS.values()
-        for precision in (["bf16", "fp8"] if unit.fp8_flops else ["bf16"])
-    ]
-    return pd.DataFrame(rows)
+__all__ = ["break_even_map"]
 
 
 def break_even_map(ax: Axes, precision: str = "bf16") -> pd.DataFrame:
     """Draw N_out* for models (rows) and GPUs (columns), dark where even long answers are prefill's."""
-    frame = break_even_outputs().query("precision == @precision")
+    rows = [
+        (
+            model.name,
+            gpu.name,
+            theory.break_even_output(n_params=model.n_params, kv_token=model.kv_token(precision), **rates),
+        )
+        for gpu in catalogue.GPUS.values()
+        if precision == "bf16" or gpu.fp8_flops
+        for rates in [{"hbm_bw": gpu.hbm_bw, "flops": gpu.flops(precision)}]
+        for model in catalogue.MODELS.values()
+    ]
+    frame = pd.DataFrame(rows, columns=["model", "gpu", "tokens"])
     grid = frame.pivot_table(index="model", columns="gpu", values="tokens", sort=False)
     grid = grid.loc[grid.mean(axis=1).sort_values().index, grid.mean().sort_values().index]
     image = np.log10(grid.to_numpy())

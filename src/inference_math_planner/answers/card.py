@@ -11,7 +11,7 @@ from math import ceil, isfinite
 from inference_math.optimiser.answers import usd_per_million
 from inference_math.optimiser.choice import CAREFUL, middle_row, regret
 from inference_math.optimiser.load import used_units
-from inference_math.optimiser.starts import paged
+from inference_math.optimiser.starts import chunk_told
 from inference_math.optimiser.types import Solution
 from inference_math.optimiser.verdict import hundredths, word_of
 from inference_math.unit.asked import of_architecture, prefill_unit, target_of
@@ -116,7 +116,7 @@ def sized_as(asked: Asked, name: str, units: float, row: Row) -> Sized:
         name=name, replicas=1, units=units, gpus=[], rate=[], ttft=[], tpot=[],
         prefill=row.prefill_units if name == "disaggregated" else 0.0,
         decode=row.decode_units if name == "disaggregated" else 0.0,
-        chunk=asked.unit.layout.dp * paged(asked, row) if chunked else 0.0,
+        chunk=asked.unit.layout.dp * chunk_told(asked, row) if chunked else 0.0,
         decodes=ceil(row.batch) if chunked else 0.0, kept=0.0,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from inference_math.optimiser.answers import store_break_even
 from inference_math.optimiser.choice import middle_row
 from inference_math.optimiser.load import used_units
 from inference_math.optimiser.search import ARCHITECTURES
-from inference_math.optimiser.starts import tokens_at_once
+from inference_math.optimiser.starts import TILE, tiled, tokens_at_once
 from inference_math.optimiser.types import Solution, Swing
 from inference_math.unit.asked import NEARLY, of_architecture, places, sent_bytes, store_bytes, target_of
 from inference_math.unit.scope import KERNELS_BY, few_of, lacking, set_up_of, set_ups_of
@@ -30,7 +30,6 @@ OPERATED = "h100-sxm"  # whose operators were measured one by one
 LEFT_OUT = "left out"  # the source of points that were, with all of their engine on their GPU, for this error alone
 SET_ASIDE = "set aside"  # the source of points that are of the same source as those that were fitted
 FRONT_MUCH = 0.1  # of a limit on TTFT that the front may take before it is spoken of
-TILE = 256  # rows of a tile of vLLM's FP8 products, the coarsest measured
 VISIBLE = 0.005  # of a rate: less is printed as nothing
 MATTERS = 0.02  # of a rate: a lead that is smaller may be sure, and is too small to matter
 
@@ -58,12 +57,6 @@ def to_choose(asked: Asked, solved: Solution) -> list[Part]:
     if tokens > TILE and tokens % TILE > 0:
         found.append({"key": "choose.tile", "tokens": tokens, "tile": TILE})
     return found
-
-
-def tiled(asked: Asked) -> bool:
-    """Tell whether steps of a unit are products of FP8 by vLLM, whose tiles were measured."""
-    products = [one.rate for one in asked.unit.groups]
-    return asked.engine.title == "vLLM" and "fp8" in products
 
 
 def as_good(lead: float) -> bool:

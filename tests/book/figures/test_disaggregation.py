@@ -57,14 +57,10 @@ LAYOUTS = {
 @pytest.mark.parametrize("limit", [0.04, 0.0125])
 def test_the_factors_multiply_to_the_gain(limit):
     found = plots.pool_factors(LAYOUTS, limit, 16)
-    parts = [
-        found[name] for name in ("interference", "prefill's layout", "decode's layout", "whole units", "hand-over")
-    ]
+    names = ("interference", "prefill's layout", "decode's layout", "whole units", "hand-over")
+    parts = [found[name] for name in names]
     assert found["gain"] == pytest.approx(np.prod(parts))
-    assert parts[1] >= 1
-    assert parts[2] >= 1
-    assert parts[3] <= 1
-    assert parts[4] <= 1
+    assert min(parts[1:3]) >= 1 >= max(parts[3:])
     assert found["over mixed"] < found["gain"]
 
 

@@ -40,10 +40,3 @@ def test_the_chart_is_json_and_lays_lanes_apart():
     assert {row["request"] for row in first} == set(range(1, 13))
     assert len({row["y"] for row in second}) == 3
     assert set(engine.SETTINGS) < {param["name"] for param in spec["params"]}
-
-
-def test_what_plays_by_itself_shows_no_control():
-    still, playing = (engine.opening(COST, "Who waits?", plays=plays).spec() for plays in (False, True))
-    told = [next(p["value"] for p in one["params"] if p["name"] == "engine") for one in (still, playing)]
-    assert [one["plays"] for one in told] == [False, True]
-    assert [one["usermeta"]["shown"] for one in (still, playing)] == [3, 0]

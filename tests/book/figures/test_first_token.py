@@ -15,14 +15,15 @@ def axes(count=1):
     return Figure().subplots(1, count)
 
 
-def test_a_benchmark_nears_the_closed_loop_and_dots_lie_on_the_line():
+def test_a_benchmark_nears_the_closed_loop_and_is_what_the_simulator_plays():
     answers = plots.Answers(1000, 200, 1 / 9)
     assert answers.cv == pytest.approx(0.0642, abs=1e-4)
-    table = plots.by_requests(axes(), COSTS, answers, 16, 4, (1, 5, 50))
-    assert table.law.is_monotonic_decreasing
-    assert np.allclose(table.law, table.simulated, rtol=0.12)
-    assert table.law.iloc[-1] == pytest.approx(table.steady.iloc[0], rel=0.15)
-    assert table.law.iloc[0] == pytest.approx(theory.ttft_burst(B=16, together=4, **COSTS))
+    rounds = (1, 5, 50)
+    law = [plots.benchmark_law(COSTS, 16, each, 4, answers.n_out, answers.cv) for each in rounds]
+    runs = [plots.played(COSTS, answers, 16, each, 4).ttft.mean() for each in rounds]
+    assert np.allclose(law, runs, rtol=0.12)
+    assert law[-1] == pytest.approx(theory.expected_ttft_full(B=16, n_out=answers.n_out, **COSTS), rel=0.15)
+    assert law[0] == pytest.approx(theory.ttft_burst(B=16, together=4, **COSTS))
 
 
 def test_errors_are_drawn_over_users_for_both_predictions():

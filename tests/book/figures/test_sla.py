@@ -18,7 +18,6 @@ def test_the_map_s_regions_lie_on_the_right_side_of_their_borders():
     alone = frame[frame.binding == "none fits"]
     assert ((alone.sla_tpot < unit.tpot_1 + 1e-12) | (alone.sla_ttft < unit.ttft(1) + 1e-12)).all()
     ttft, tpot = (frame[frame.binding == name] for name in ("TTFT", "TPOT"))
-    border = unit.ttft_1 - unit.delta_h
-    step = unit.delta_p + unit.delta_h  # floors blur the border by one request
+    border, step = unit.ttft_1 - unit.delta_h, unit.delta_p + unit.delta_h  # floors blur the border by one request
     assert (ttft.sla_ttft - ttft.sla_tpot < border + step).all()
     assert (tpot.sla_ttft - tpot.sla_tpot > border - step).all()

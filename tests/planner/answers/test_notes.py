@@ -10,7 +10,7 @@ from msgspec import structs
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue.tiers import Tier
 from inference_math.evidence.sentences import say
-from inference_math.optimiser import answers
+from inference_math.optimiser import answers, starts
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import middle_row
 from inference_math.unit.nearest import known_errors
@@ -195,6 +195,7 @@ def test_a_chunk_above_a_tile_is_said(chunk, said):
     solved = structs.replace(solved, order=order, settings=chosen)
     expected = [{"key": "choose.tile", "tokens": 257, "tile": 256}] if said else []
     assert notes.to_choose(case.asked, solved) == expected
+    assert starts.chunk_told(case.asked, row) == (206 if said else chunk)  # the settings keep to the tile
     others = (
         Unit.of("llama-3-70b", "h100-sxm", 2, "bf16"),
         Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", engine="sglang"),
