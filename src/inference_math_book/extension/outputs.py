@@ -83,7 +83,7 @@ def picture(svg: str) -> str:
     label = f' role="img" aria-label="{alt[1]}"' if alt else ' role="img"'
     width = float(re.findall(r'viewBox="0 0 ([\d.]+)', text)[0])
     sizes = [float(size) for size in re.findall(r'font-size(?:: |=")([\d.]+)', text)]
-    legible = f"--legible:{11 * width / min(sizes, default=11):.0f}px"
+    legible = f"--legible:{11 * width / min(sizes, default=11):.1f}px"
     return f'<div class="drawn" style="{legible}">{text.replace("<svg", f"<svg{label}", 1)}</div>'
 
 
