@@ -79,7 +79,8 @@ def picture(svg: str) -> str:
     for ink in _INK:
         text = re.sub(rf'((?:fill|stroke): ?|(?:fill|stroke)="){ink}\b', r"\1currentColor", text)
     alt = re.search(r"<dc:title>(.*?)</dc:title>", text, re.S)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<metadata>.*?</metadata>|(?<=>)\s+(?=<)", "", text, flags=re.S)
+    text = re.sub(r"font-family: '[^;\"]*", "font-family: sans-serif", text)  # ten names of fonts at each word
     label = f' role="img" aria-label="{alt[1]}"' if alt else ' role="img"'
     width = float(re.findall(r'viewBox="0 0 ([\d.]+)', text)[0])
     sizes = [float(size) for size in re.findall(r'font-size(?:: |=")([\d.]+)', text)]
