@@ -193,7 +193,10 @@ def test_the_citation_file_is_valid_and_has_the_book_s_addresses_and_year(root):
     )
     citation = yaml.safe_load(file.read_text(encoding="utf-8"))
     settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    assert citation["url"] == settings["html"]["baseurl"]
+    deposit = json.loads((root / ".zenodo.json").read_text(encoding="utf-8"))
+    assert citation["title"] == settings["title"] == deposit["title"]
+    assert (deposit["license"], deposit["keywords"]) == (citation["license"].lower(), citation["keywords"])
+    assert citation["url"] == settings["html"]["baseurl"] == deposit["related_identifiers"][0]["identifier"]
     assert citation["repository-code"] == settings["repository"]["url"]
     assert str(citation["date-released"].year) == settings["copyright"]
 

@@ -102,7 +102,13 @@
     const known = new Map(presets);
     list.append(...["yours", ...known.keys()].map((text) => new Option(text, text)));
     list.addEventListener("change", () => { if (known.has(list.value)) set(figure, known.get(list.value)); });
-    figure.addEventListener("input", ({ target }) => { if (target !== list) list.selectedIndex = 0; });
+    // The list names the set-up on which the figure stands.
+    const tell = () => {
+      const stands = presets.find(([, wanted]) => controls(figure).every(({ name, value }) => figure.view.signal(name) === (wanted[name] ?? value)));
+      list.value = stands ? stands[0] : "yours";
+    };
+    controls(figure).forEach(({ name }) => figure.view.addSignalListener(name, tell));
+    tell();
     label.append(list);
     return label;
   };
@@ -113,7 +119,7 @@
     if (presets) tools.append(chooser(figure, presets));
     if (controls(figure).length) {
       tools.append(
-        share.button("Reset", () => { set(figure, {}); tools.querySelectorAll("select").forEach((s) => { s.selectedIndex = 0; }); }),
+        share.button("Reset", () => set(figure, {})),
         share.copier("Copy link", () => share.link(name(figure), state(figure))),
       );
     }

@@ -5,6 +5,7 @@ are the figures whose numbers have been computed on the way to a curve, or are n
 """
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,22 @@ def test_pages_load_alone_fit_the_width_and_typeset(open_page, name, width, sche
             "all => all.map(i => i.complete && i.naturalWidth > 0)"
         )
     )
+
+
+# The smallest letters that a page draws, in pixels of the screen, and what they say.
+SMALLEST = """() => [...document.querySelectorAll("main svg :is(text, tspan)")].flatMap((e) => {
+    const { b, d } = (e.getClientRects().length && e.firstChild?.data?.trim() && e.getScreenCTM()) || {};
+    return d === undefined ? [] : [[parseFloat(getComputedStyle(e).fontSize) * Math.hypot(b, d), e.textContent]];
+}).sort((one, other) => one[0] - other[0]).slice(0, 1)"""
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if re.match(r"book/(\d\d-|handbook/|index)", name)])
+def test_on_a_phone_every_letter_of_a_picture_is_legible_and_a_wide_picture_scrolls(open_page, name):
+    page = open_page(name, 390)
+    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    assert all(size > 10.99 for size, _ in page.evaluate(SMALLEST)), page.evaluate(SMALLEST)
+    for box in page.locator("figure:has(> .beside > .drawn > svg)").all():
+        assert box.evaluate("one => one.clientWidth <= 358 && getComputedStyle(one).overflowX === 'auto'")
 
 
 def test_choosing_a_model_changes_the_token_time(kept_page):
@@ -237,16 +254,6 @@ def test_more_opens_and_the_plot_stays_in_sight_of_what_moves_it(open_page, widt
         row.evaluate("one => one.scrollIntoView({block: 'end'})")
         plot, box = page.locator("#fig-play svg.marks").bounding_box(), row.bounding_box()
         assert 0 <= plot["y"] < plot["y"] + plot["height"] <= box["y"] < box["y"] + box["height"] <= 901
-
-
-def test_a_heading_is_larger_than_those_under_it(kept_page):
-    page = kept_page("book/questions.html")
-    of = """what => ["h1", "h2", "h3"].map(
-        (h) => parseFloat(getComputedStyle(document.querySelector(`article ${h}`))[what])
-    )"""
-    size, weight = (page.evaluate(of, what) for what in ("fontSize", "fontWeight"))
-    assert size[0] > size[1] > size[2]
-    assert weight[0] >= weight[1] >= weight[2]
 
 
 def test_a_slider_moves_by_keyboard(kept_page):

@@ -2,7 +2,6 @@ import json
 import sys
 from dataclasses import replace
 
-import matplotlib as mpl
 import pytest
 from IPython.utils.capture import capture_output
 
@@ -10,7 +9,7 @@ from inference_math.simulate import StepCost
 from inference_math_book.explore.live import on_page
 from inference_math_book.explore.widgets import drawn_again
 from inference_math_book.figures import engine
-from inference_math_book.notebook import CAPTION, VEGA_LITE, glue, setup, show
+from inference_math_book.notebook import CAPTION, VEGA_LITE, glue, show
 
 COST = StepCost(t_w=0.017, T=8e-5, kv_read=7e-8)
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -31,13 +30,6 @@ def test_with_them_they_are_handed_over_silently(capsys):
     with capture_output():
         glue(peak="10")
     assert capsys.readouterr().out == ""
-
-
-def test_setup_sets_the_style():
-    with mpl.rc_context():
-        setup()
-        assert mpl.rcParams["axes.grid"]
-        assert mpl.rcParams["axes.prop_cycle"].by_key()["color"][0] == "#0072B2"
 
 
 def shown(monkeypatch, watched):

@@ -1,6 +1,5 @@
 """What a page makes of a notebook's outputs and links."""
 
-import json
 import re
 from types import SimpleNamespace
 
@@ -11,7 +10,7 @@ import pytest
 from inference_math_book import notebook
 from inference_math_book.explore.live import on_page
 from inference_math_book.extension.outputs import Outputs, links_on_page, picture
-from inference_math_book.extension.pictures import with_stills
+from inference_math_book.extension.pictures import drawn as on_paper, with_stills
 from inference_math_book.notebook import CAPTION, show
 
 BASE = "https://example.org/book-of/"
@@ -67,15 +66,7 @@ def test_on_a_page_a_picture_takes_the_ink_of_the_page_and_says_what_it_shows(sh
     assert 'role="img" aria-label="It rises."' in drawn
     assert "patch_1" not in drawn
     assert "<metadata>" not in drawn
-
-
-def test_a_live_figure_s_words_cannot_end_its_script():
-    spec = {"description": "</script><b>", "width": 600, "usermeta": {"question": "1 < 2?"}}
-    drawn = on_page(spec)
-    assert drawn.count("</script>") == 1
-    assert "1 &lt; 2?" in drawn
-    text = re.search(r'<script type="application/json">(.*)</script>', drawn)[1]
-    assert json.loads(text)["width"] == "container"
+    assert on_paper(drawn).startswith(b"\x89PNG")
 
 
 def test_until_it_is_drawn_a_live_figure_is_a_picture_that_later_builds_keep(tmp_path):

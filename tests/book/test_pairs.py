@@ -85,19 +85,12 @@ def test_the_first_code_cell_installs_from_the_configured_repository(text):
 
 
 @pytest.mark.parametrize("text", [p for p in PAGES if p not in TEXTS], ids=name)
-def test_figures_carry_badge_alt_text_and_numbers(text):
-    """A caption starts with a badge; a picture has alt text, and a download if it is not folded."""
+def test_figures_are_shown_and_carry_numbers(text):
+    """`show` asks for a badge and alt text; the front's figures alone are the page's."""
     source = text.read_text(encoding="utf-8")
-    cells = [c.split("\n```", 1)[0] for c in source.split("```{code-cell} ipython3\n")[1:]]
-    for i, cell in enumerate(cells):
-        if "  figure:\n" not in cell:
-            continue
-        assert re.search(r'caption: "\{badge\}`[\w ]+`', cell), cell[:200]
-        if "explore.Live(" in cell or ".opening(" in cell:  # the latter has one text for all that it opens
-            assert "alt_text=" in cell or ".opening(" in cell
-        else:
-            assert "    alt: " in cell
-            assert "tags: [hide-cell]" in cell or "figures.Download(" in cells[i + 1]
+    for cell in (c.split("\n```", 1)[0] for c in source.split("```{code-cell} ipython3\n")[1:]):
+        assert "  figure:\n" not in cell or ".opening(" in cell
+        assert "numbers=" in cell or "\nshow(" not in cell or "explore.Live(" in cell
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=name)

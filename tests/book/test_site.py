@@ -97,6 +97,12 @@ def test_live_figures_are_valid_vega_lite_and_small(pages):
     assert count >= 6
 
 
+def test_the_handbook_s_figures_are_drawings_in_the_page_s_ink(pages):
+    handbook = [soup for page, soup in pages.items() if page.parent.name == "handbook"]
+    assert [image["src"] for soup in handbook for image in soup.select("article img:not(.live-still)")] == []
+    assert sum(len(soup.select("figure .drawn > svg")) for soup in handbook) > 40
+
+
 def test_every_page_names_its_edition_links_to_its_text_and_says_what_it_is_when_shared(pages):
     sitemap = (SITE / "sitemap.xml").read_text(encoding="utf-8")
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
@@ -121,7 +127,7 @@ def test_every_page_names_its_edition_links_to_its_text_and_says_what_it_is_when
 
 
 LOOKED_UP = ("handbook/*.html", "questions.html", "planner*.html")  # the handbook, whose pages are looked up
-UNSEEN = "details, .dropdown, .toggle, script, style, math, nav, footer, .prev-next-area, .headerlink, .hidden"
+UNSEEN = "details, .dropdown, .toggle, script, style, math, svg, nav, footer, .prev-next-area, .headerlink, .hidden"
 
 
 def test_the_handbook_is_short():
@@ -141,7 +147,7 @@ def test_the_handbook_is_short():
 def test_the_door_has_a_title_and_a_lost_reader_finds_back():
     base = urlsplit(yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["html"]["baseurl"]).path
     door, lost = ((SITE / name).read_text("utf-8") for name in ("index.html", "404.html"))
-    assert "<title>Inference Math</title>" in door
+    assert "<title>Inference Math: a research companion on LLM serving</title>" in door
     assert 'url=book/index.html"' in door
     links = re.findall(r'href="([^"]+)"', lost)
     assert links

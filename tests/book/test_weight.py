@@ -32,17 +32,10 @@ def test_a_page_is_light_before_anybody_scrolls(plain, site, name):
     assert page.evaluate(FONT) == 1
 
 
-def test_figures_are_drawn_when_they_come_near(plain):
-    page = plain("02-load-or-recompute")
-    figures = page.locator(".live-figure")
-    assert figures.count() == 1
-    assert page.locator(".live-figure[data-drawn]").count() == 0
-    figures.first.scroll_into_view_if_needed()
-    page.wait_for_selector(".live-figure[data-drawn]")
-    page.locator("#fig-speedup .live-value").first.fill("15")
-    page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('#fig-speedup .live-figure').view.signal('e') === 15")
-    assert page.locator("#fig-speedup input[type=range][name=e]").input_value() == "15"
+def test_the_front_is_light_with_its_figure_drawn(plain, site):
+    page = plain("index")
+    page.wait_for_selector("#fig-front .live-figure[data-drawn]")
+    assert bytes_of(site, page) < 2_600_000
 
 
 def test_seconds_are_typed_in_milliseconds_and_what_is_no_number_is_not_taken(plain):

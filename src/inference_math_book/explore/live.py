@@ -137,7 +137,7 @@ def on_page(spec: Mapping[str, Any]) -> str:
 
 
 def slider(symbol: sp.Symbol, value: float, low: float, high: float, step: float) -> Any:
-    """Return a parameter for `symbol`, bound to a slider that says its meaning and unit."""
+    """Return a parameter for `symbol`, bound to a slider that says its meaning and unit, and a symbol of one letter."""
     bind = alt.binding_range(min=low, max=high, step=step, name=f"{_label(symbol)} ")
     return alt.param(name=symbol.name, value=value, bind=bind)
 
@@ -232,6 +232,7 @@ def curves(
     printed = {
         label: to_vega(f.expr if isinstance(f, Formula) else f, datum={axis.name}) for label, f in formulas.items()
     }
+    x_words = x_title or _label(axis)
     labels: list[Any] = list(printed)
     dashes = [_DASHES[i] for i in range(len(labels))]
     legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=0, symbolSize=400)
@@ -239,20 +240,14 @@ def curves(
     lines = (
         folded.mark_line(strokeWidth=2.5, clip=True)
         .encode(
-            x=alt.X(
-                axis.name,
-                type="quantitative",
-                title=x_title or wrap(_label(axis), 36),
-                scale=x_scale,
-                axis=alt.Axis(labelSeparation=6),
-            ),
+            x=alt.X(axis.name, type="quantitative", scale=x_scale, **_shown(x_words, labelSeparation=6)),
             # Room for the widest labels: a slider may bring them.
-            y=alt.Y("value:Q", title=y_title, scale=y_scale, axis=alt.Axis(minExtent=46)),
+            y=alt.Y("value:Q", scale=y_scale, **_shown(y_title, minExtent=46)),
             color=alt.Color("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=colours_of(labels))),
             strokeDash=alt.StrokeDash("curve:N", legend=legend, scale=alt.Scale(domain=labels, range=dashes)),
             tooltip=[
                 alt.Tooltip("curve:N", title="curve"),
-                alt.Tooltip(axis.name, type="quantitative", title=axis.name, format=".4~g"),
+                alt.Tooltip(axis.name, type="quantitative", title=x_words, format=".4~g"),
                 alt.Tooltip("value:Q", title=y_title, format=".4~g"),
             ],
         )
@@ -260,6 +255,14 @@ def curves(
         .properties(width="container", height=height)
     )
     return alt.layer(lines, _strip(folded, axis, counts, height)) if counts else lines
+
+
+def _shown(title: str, **axis: Any) -> dict[str, Any]:
+    """Return title and axis of an encoding: seconds stand in milliseconds there, as they do beside a slider."""
+    if title.endswith("(s)"):
+        title = title.removesuffix("(s)") + "(ms)"
+        axis |= {"labelExpr": "datum.label && format(1000 * datum.value, ',.10~r')"}  # some ticks have no label
+    return {"title": title if len(title) < 45 else wrap(title, 44), "axis": alt.Axis(**axis)}
 
 
 def _strip(folded: Any, axis: sp.Symbol, counts: str, height: int) -> Any:
@@ -306,11 +309,12 @@ def _as_python(
 def _label(symbol: sp.Symbol) -> str:
     quantity = QUANTITIES[symbol.name]
     unit = "" if quantity.unit == "1" else f" ({quantity.unit})"
-    return f"{_in_text(quantity.latex)}: {quantity.meaning}{unit}"
+    symbol = f"{_in_text(quantity.latex)}: "
+    return f"{'' if '_' in symbol else symbol}{quantity.meaning}{unit}"  # plain text has no subscripts
 
 
 def _in_text(latex: str) -> str:
-    """Return a symbol as plain text has it: ΔH, t_w, N_in."""
+    """Return a symbol as plain text has it: ΔH, t_w."""
     plain = re.sub(r"\\(?:mathrm|text)\{([^}]*)\}", r"\1", latex)
     for name, letter in _LETTERS.items():
         plain = plain.replace(f"\\{name} ", letter).replace(f"\\{name}", letter)

@@ -19,10 +19,11 @@ from inference_math_book.extension.pictures import with_stills
 __all__ = ["finish_page", "lighten", "prepare"]
 
 THEBE = "THEBE_JS_URL"
-# What the theme puts on every page: pictures of icons that its font has already, code that runs nowhere here,
-# and the index of the search, which only the page that searches needs.
+# What the theme puts on every page: pictures of icons that its font has already, code that runs nowhere here, other
+# names than are written on a button or a fold, and the index of the search, which only the page that searches needs.
 _ICONS = re.compile(
     r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>|\s*<(?:script|link)[^>]*sphinx-thebe[^>]*/?>(?:</script>)?"
+    r'|(?<=<summary) aria-label="Toggle hidden content"|(?<=title="Search") aria-label="Search"'
 )
 _MARGINS = re.compile(r"^[ ]*(?://.*\n)?", re.MULTILINE)  # of a script: indents, and lines of remarks
 _SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
@@ -103,7 +104,7 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
         script.write_text(_MARGINS.sub("", script.read_text(encoding="utf-8")), encoding="utf-8")
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        light = _ICONS.sub("", text)
+        light = _ICONS.sub("", text).replace('data-theme="auto"', 'data-theme="light"', 1)  # what no script changes
         if page.name != "search.html":
             light = _SEARCH.sub("", light)
         if light != text:

@@ -124,5 +124,4 @@ class Citation(Generated):
     """Directive: the BibTeX entry of this edition of the book."""
 
     def text(self) -> list[str]:
-        title = "Inference Math: the mathematics of LLM serving, derived, tested and measured"
-        return ["```bibtex", *bibtex(self.config, "", title, "", ""), "```"]
+        return ["```bibtex", *bibtex(self.config, "", self.config.html_title, "", ""), "```"]

@@ -1,4 +1,4 @@
-"""Live figures as they are before anybody moves a slider: on the page until they are drawn, and on paper.
+"""Figures without a script: live ones on the page until they are drawn, as before anybody moves a slider; all on paper.
 
 There chapters have their numbers of the web, too.
 """
@@ -36,7 +36,9 @@ _PAPERS = "<style>svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#e6
 
 
 def drawn(html: str, width: int = _PAPER) -> bytes | None:
-    """Return a live figure's picture (PNG), as it opens, from its HTML; None where that is none."""
+    """Return a figure's picture (PNG), a live one's as it opens, from its HTML; None where that is none."""
+    if '<div class="drawn"' in html:
+        return vl_convert.svg_to_png(html[html.index("<svg") : html.index("</div>")], scale=2)
     found = _SPEC.search(html) if "live-figure" in html else None
     return png(json.loads(unescape(found[1])), width, scale=2) if found else None
 
@@ -86,12 +88,12 @@ class OnPaper(SphinxPostTransform):
         bundles = [n for n in self.document.findall(nodes.container) if n.get("nb_element") == "mime_bundle"]
         for bundle in bundles:
             html = "".join(raw.astext() for raw in bundle.findall(nodes.raw) if "html" in raw["format"])
-            picture = drawn(html)
-            if picture:
+            if picture := drawn(html):
                 bundle.replace_self(self.image(picture))
-            elif "figure-data" in html:
-                bundle.parent.remove(bundle)
 
+        for link in [n for n in self.document.findall(nodes.raw) if 'class="figure-data"' in n.astext()]:
+            start = link.parent.index(link)
+            del link.parent[start : start + 3]  # with its word, and its end
         for cell in [n for n in self.document.findall(nodes.container) if "tag_hide-input" in n["classes"]]:
             for source in [n for n in cell.children if "cell_input" in n["classes"]]:
                 cell.remove(source)
@@ -114,4 +116,4 @@ class OnPaper(SphinxPostTransform):
         target.write_bytes(picture)
         uri = str(target)
         self.env.images.add_file(self.env.docname, uri)
-        return nodes.image(uri=uri, candidates={"*": uri})
+        return nodes.image(uri=uri, candidates={"*": uri}, classes=["drawn"])

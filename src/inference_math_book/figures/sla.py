@@ -6,6 +6,7 @@ Every function that draws returns the numbers it drew.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,10 @@ def binding_map(ax: Axes, numbers: WorkloadCosts, sla_tpot: Sequence[float], sla
     grid = frame.binding.map(names.index).to_numpy().reshape(len(sla_ttft), len(sla_tpot))
     x, y = 1e3 * np.asarray(sla_tpot), 1e3 * np.asarray(sla_ttft)
     colours = ["none", COLOURS[5], COLOURS[4], COLOURS[3]]
-    ax.pcolormesh(x, y, grid, cmap=ListedColormap(colours), vmin=-0.5, vmax=3.5, shading="nearest")
+    edges: Any = [end for axis in (x, y) for end in axis[[0, -1]] + (axis[1] - axis[0]) * np.array([-0.5, 0.5])]
+    look: dict[str, Any] = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": 3.5, "interpolation": "none"}
+    # One picture: as a mesh each cell would be a path.
+    ax.imshow(grid, origin="lower", aspect="auto", extent=edges, **look)
     matching = theory.sla_ttft_matching(sla_tpot=np.asarray(sla_tpot), ttft_1=numbers.ttft_1, delta_h=numbers.delta_h)
     ax.plot(x, 1e3 * matching, color="black", linewidth=1.2)
     full = float(numbers.places)

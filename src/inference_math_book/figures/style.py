@@ -1,8 +1,7 @@
-"""The look of the book's pictures, and the download beneath them."""
+"""The look of the book's pictures and tables."""
 
 from __future__ import annotations
 
-import base64
 import re
 from html import escape
 from typing import Any
@@ -14,7 +13,7 @@ from cycler import cycler
 from inference_math_book.colours import COLOURS, GREY
 from inference_math_book.figures.ticks import use_plain_ticks
 
-__all__ = ["Download", "Shown", "use_book_style"]
+__all__ = ["Shown", "use_book_style"]
 
 
 def use_book_style() -> None:
@@ -39,24 +38,6 @@ def use_book_style() -> None:
             "lines.linewidth": 2.0,
         }
     )
-
-
-class Download:
-    """A link under a figure to the numbers that it shows, carried by the page itself."""
-
-    def __init__(self, frame: pd.DataFrame, name: str) -> None:
-        self.frame = frame
-        self.name = name
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        # Six digits, so that every processor writes the same file.
-        text = self.frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        data = base64.b64encode(text.encode()).decode()
-        link = (
-            f'<p class="figure-data"><a download="{self.name}.csv" href="data:text/csv;base64,{data}">'
-            f"Download the numbers of this figure ({self.name}.csv)</a></p>"
-        )
-        return {"text/html": link, "text/plain": f"{self.name}.csv: {len(self.frame)} rows"}
 
 
 _LARGE = 10_000  # in a table

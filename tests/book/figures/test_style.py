@@ -1,12 +1,8 @@
 """Tables of a page."""
 
-import base64
-import io
-import re
-
 import pandas as pd
 
-from inference_math_book.figures import Download, Shown
+from inference_math_book.figures import Shown
 
 
 def test_words_stand_left_and_numbers_are_rounded():
@@ -39,11 +35,3 @@ def test_large_numbers_have_neither_decimals_nor_an_exponent():
         assert f">{said}<" in told["text/html"]
         assert said in told["text/plain"]
     assert ">100<" in Shown(pd.DataFrame({"ms": [102.0]}), "t", "{:.2g}")._repr_mimebundle_()["text/html"]
-
-
-def test_a_download_carries_the_frame():
-    frame = pd.DataFrame({"a": [1.0, 2.5], "b": ["x", "y"]})
-    html = Download(frame, "n")._repr_mimebundle_()["text/html"]
-    data = base64.b64decode(re.search(r"base64,([^\"]+)", html)[1])
-    pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(data)), frame)
-    assert 'download="n.csv"' in html
