@@ -31,7 +31,7 @@ from inference_math import SLA, Unit, Workload, catalogue, evidence, simulate, t
 from inference_math.catalogue import tiers
 from inference_math.evidence import data_dir
 from inference_math.evidence.numerals import digits
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser import architectures
 from inference_math.optimiser.draws import interval
 from inference_math.unit import costs
@@ -770,10 +770,10 @@ def splits() -> dict[str, str]:
         "glm_gain": f"{glm['pdd_gain']:.2f}",
         "glm_b200": f"{laid['b200']['pdd_gain']:.1f}",
         "glm_h200": f"{laid['h200-sxm']['pdd_gain']:.1f}",
-        "glm_prefill": ", ".join(map(say, shares_of(pair.pools["prefill"]))),
-        "glm_decode": ", ".join(map(say, shares_of(pair.pools["decode"]))),
+        "glm_prefill": ", ".join(map(render, shares_of(pair.pools["prefill"]))),
+        "glm_decode": ", ".join(map(render, shares_of(pair.pools["decode"]))),
         "searched_second": searched.order[1],
-        "searched_unit": say(laid_out(searched.case.asked, searched.order[1])),
+        "searched_unit": render(laid_out(searched.case.problem, searched.order[1])),
         "searched_lead": f"{100 * searched['margin']:.0f}",
         "searched_ends": f"{100 * margin.low:.0f} to {100 * margin.high:.0f}",
         "wide_sure": f"{wide.card.sure}",

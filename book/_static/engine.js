@@ -24,7 +24,7 @@
       const n_in = Math.max(half(at.prompt * k.prompts[i]), 2);
       const n_out = Math.max(half(at.answer * k.answers[i]), 2);
       const cached = Math.min(half(Math.round(at.stored * n_in * 1e6) / 1e6), n_in - 1);
-      return { number: i, arrival: now / at.rate, n_in, n_out, cached, gives: 0, load: 0, rank: 0, kept: 0, admitted: 0, first: 0, left: 0, length() { return this.n_in + this.kept; } };
+      return { number: i, arrival: now / at.rate, n_in, n_out, cached, accepted_per_step: 0, load: 0, rank: 0, kept: 0, admitted: 0, first: 0, left: 0, length() { return this.n_in + this.kept; } };
     });
   };
   const senders = (requests) => {

@@ -4,12 +4,12 @@ window.inferenceMathAnswer = (() => {
   "use strict";
   const math = window.inferenceMath;
   const share = window.inferenceMathShare;
-  const { say, digits } = math;
+  const { render, digits } = math;
   const at = (id) => document.getElementById(id);
   const box = at("planner-answer");
   const starts = at("planner-starts");
   const capital = (words) => words && words[0].toUpperCase() + words.slice(1);
-  const sentence = (said) => `${capital(say(said))}.`;
+  const sentence = (said) => `${capital(render(said))}.`;
   const made = (tag, name, words) => Object.assign(document.createElement(tag), { className: name, textContent: words ?? "" });
   const bold = (id, first, rest) => at(id).replaceChildren(made("strong", "", first), rest);
   const span = (low, high) => (Number.isFinite(high) ? `${digits(low)}–${digits(high)}` : `${digits(low)}+`);
@@ -61,14 +61,14 @@ window.inferenceMathAnswer = (() => {
     scale.append(made("span", "card-name"), track(...ticks.map((tick) => ["card-tick", place(tick), ""])), made("span", "card-count"));
     scale.querySelectorAll("i").forEach((mark, i) => { mark.textContent = digits(ticks[i]); });
     at("card-rows").replaceChildren(...drawn, ...none, scale);
-    at("card-axis").textContent = capital(say(title));
+    at("card-axis").textContent = capital(render(title));
   };
   const measure = ({ meters, ranged }) => {
     at("card-meters").replaceChildren(...meters.map(({ name, of, value: [value, low, high], limit }) => {
       const { place } = axis(1.15 * limit);
       const [own, from, to] = [value, low, high].map((one) => digits(1000 * one));
       const one = line(name, track(["card-fill", "0%", place(value)], ["card-limit", place(limit), ""]), ranged ? span(1000 * low, 1000 * high) : own, `of ${digits(1000 * limit)} ms`);
-      one.title = `${say(of)} ${name}: ${from} to ${to} ms in nine of ten draws`;
+      one.title = `${render(of)} ${name}: ${from} to ${to} ms in nine of ten draws`;
       return one;
     }));
   };
@@ -79,12 +79,12 @@ window.inferenceMathAnswer = (() => {
     box.dataset.state = "answer";
     box.dataset.ranged = card.ranged;
     at("card-value").textContent = card.ranged ? span(low, high) : digits(value);
-    at("card-noun").textContent = say(card.noun);
-    bold("planner-headline", capital(card.name), `, ${say(card.what)}`);
-    at("card-cost").textContent = capital(card.cost.map(say).join("; "));
+    at("card-noun").textContent = render(card.noun);
+    bold("planner-headline", capital(card.name), `, ${render(card.what)}`);
+    at("card-cost").textContent = capital(card.cost.map(render).join("; "));
     compare(card, names);
     measure(card);
-    bold("card-sure", `${capital(card.sure)}:`, ` ${say(card.why)}.`);
+    bold("card-sure", `${capital(card.sure)}:`, ` ${render(card.why)}.`);
     at("card-evidence").textContent = [...card.start, card.evidence[0]].map(sentence).join(" ");
     at("planner-said").textContent = sentence(card.headline);
     return sentence(card.headline);

@@ -12,7 +12,7 @@
   // A unit, and what is asked of it.
   const asks = (given, plan) => {
     const one = page.ask(given);
-    const { asked: question, centred } = one;
+    const { problem: question, centred } = one;
     const work = { ...question.work, alpha: 0, cv: 0, longest: 0, pairing: 1 }; // whole prompts, lengths of their own
     const pace = math.pace_of({ ...question, work }, centred.found, [1, 1, 0]);
     const [engine, span] = [data.engines[given.engine], plan["random-range-ratio"] / 100];
@@ -20,7 +20,7 @@
     const limits = math.bench_limits(engine, data.usual[given.engine][given.gpu], Number(given.dp), plan["max-num-batched-tokens"], plan["max-num-seqs"] ?? Infinity, 0);
     const unit = math.bench_unit(question.unit, engine, limits[1]);
     const refused = math.bench_refused(unit, longest[0] + longest[1]);
-    if (refused.length) throw new Error(math.say(refused));
+    if (refused.length) throw new Error(math.render(refused));
     const system = math.bench_system(unit, work, engine, limits, data.habits[given.engine]);
     const places = math.max_kv_seqs(unit, work, engine);
     return { one, question, work, pace, system, limits, places, asked: {
@@ -34,7 +34,7 @@
     return data.cadences.map((every) => math.bench_cadence(system, pace, what, every));
   };
   // How far off what cadences gain may be, by the columns of a row; see `planner.cadences`.
-  const doubts = ({ model, gpu, prompt, output }) => math.cadence_doubts(data.comparisons, data.models[model].kind, data.gpus[gpu].generation, Number(prompt), Number(output));
+  const gain_errors = ({ model, gpu, prompt, output }) => math.cadence_errors(data.comparisons, data.models[model].kind, data.gpus[gpu].generation, Number(prompt), Number(output));
   // What `planner.foresee` returns.
   const play = (given, plan) => {
     const { one, question, work, pace, system, limits, places, asked: what } = asks(given, plan);
@@ -45,7 +45,7 @@
     const users = Math.max(1, told.in_flight);
     const late = math.bench_latency_ends(question.unit, work, [one.centred.found, ...math.draws_of(one, data).map(([found]) => found)], math.left_of(one, users, data), users);
     const ends = math.ttft_ends(told.ttft[0], question.front, question.front_sd, wide);
-    return { ...told, said: math.bench_said(told, limits, question.front, ends, late, Number(given.dp)).map(math.say), notes: [...math.uncalibrated(one, work, what.users, places, data), ...math.widened(math.stand_of(one.of), data.errors)].map(math.say) };
+    return { ...told, said: math.bench_said(told, limits, question.front, ends, late, Number(given.dp)).map(math.render), notes: [...math.uncalibrated(one, work, what.users, places, data), ...math.widened(math.score_key_of(one.of), data.errors)].map(math.render) };
   };
 
   const line = (given, plan) => ["vllm bench serve --dataset-name random", `--random-input-len ${Math.round(given.prompt)}`, `--random-output-len ${Math.round(given.output)}`,
@@ -81,7 +81,7 @@
         const rows = cadences(given, plan);
         fill(["N", "mean gap", "P50", "P90", "P99", "TTFT", "requests/s"], rows.map(([every, ...times]) => [String(every), ...times.slice(0, 5).map(math.in_seconds), math.digits(times[5])]));
         const notes = math.cadence_notes(Number(given.dp), data.comparisons.cadence);
-        said.replaceChildren(...cells("li", [...math.cadence_said(rows, doubts(given), data.engines[given.engine].cli.cadence), ...notes].map(math.say)));
+        said.replaceChildren(...cells("li", [...math.cadence_said(rows, gain_errors(given), data.engines[given.engine].cli.cadence), ...notes].map(math.render)));
       } else {
         const told = play(given, plan);
         const rows = Object.entries({ TTFT: "ttft", TPOT: "tpot", "gap between tokens": "itl", latency: "latency" });
@@ -101,6 +101,6 @@
   const busy = page.later("Playing …", show);
   const button = (title, what) => share.button(title, () => { last = what; busy(); });
   form.querySelector(".planner-tools").append(button("Play it", "play"), button("Compare cadences", "cadences"), page.linker(), page.reset(busy));
-  window.inferenceMathBench = { play, cadences, doubts };
+  window.inferenceMathBench = { play, cadences, gain_errors };
   page.listen(busy);
 })();

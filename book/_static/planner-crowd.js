@@ -26,18 +26,18 @@ window.inferenceMathCrowd = (() => {
   };
 
   // What simulates replicas of a plan.
-  const simulatorOf = ({ asked, solved, drawn }, played, goal) =>
-    Object.assign(new math.ReplicaSimulator(asked, solved, drawn, { ...played, trace: [], goal }), { pause });
+  const simulatorOf = ({ problem, solved, drawn }, played, goal) =>
+    Object.assign(new math.ReplicaSimulator(problem, solved, drawn, { ...played, trace: [], goal }), { pause });
 
   // The fleets of all architectures, as `fleets.traffic` finds them, and which of them takes the fewest GPUs.
   const sized = function* (found, played, goal) {
     const simulator = simulatorOf(found, played, goal);
     const fleets = {};
     for (const name of Object.keys(simulator.settings)) {
-      const one = yield* asking(() => math.standing(simulator, name, goal));
+      const one = yield* asking(() => math.best_fleet(simulator, name, goal));
       fleets[name] = { ...one, replica: simulator.replicas(name, one.units)[one.row] };
     }
-    return { ...math.crowd(fleets, goal, simulator.count, found.asked.doubts), fleets };
+    return { ...math.choose_fleet(fleets, goal, simulator.count, found.problem.gain_errors), fleets };
   };
 
   // As `queues.least_of`: what the best of some architectures of a plan costs, if that is less than a bar.
@@ -52,7 +52,7 @@ window.inferenceMathCrowd = (() => {
     const simulator = simulatorOf(found, played, goal);
     const seen = [];
     for (const name of Object.keys(simulator.settings)) seen.push(yield* asking(() => simulator.smallest(name).idle()));
-    const strained = ([, ttft, tpot]) => Math.max(ttft / found.asked.ttft, tpot / found.asked.tpot);
+    const strained = ([, ttft, tpot]) => Math.max(ttft / found.problem.ttft, tpot / found.problem.tpot);
     return seen.sort((a, b) => strained(a) - strained(b))[0].slice(1);
   };
 
@@ -62,15 +62,15 @@ window.inferenceMathCrowd = (() => {
     for (const [names, ones] of [[data.together, tried], [data.apart, bestPairs(tried)]]) {
       const own = [];
       for (const given of ones) {
-        const [asked, drawn] = [question(given), draws(given)];
-        const few = math.representative(asked, math.drawn_costs(asked, drawn)).map((i) => drawn[i]);
-        own.push({ given, names, asked, drawn: few, solved: math.solve(asked, few) });
+        const [problem, drawn] = [question(given), draws(given)];
+        const few = math.representative(problem, math.drawn_costs(problem, drawn)).map((i) => drawn[i]);
+        own.push({ given, names, problem, drawn: few, solved: math.solve(problem, few) });
         yield;
       }
-      const served = own.map(({ asked, solved }) => Math.max(0, ...math.rates_that_fit(asked, solved, names, goal.have).map(([, rate]) => rate)));
+      const served = own.map(({ problem, solved }) => Math.max(0, ...math.rates_that_fit(problem, solved, names, goal.have).map(([, rate]) => rate)));
       looks.push(...math.firsts(own.map(({ given }) => Number(given.tp)), served).map((i) => own[i]));
     }
-    const hoped = new Map(looks.map((one) => [one, math.expected_cost(one.asked, one.solved, one.names, goal)]));
+    const hoped = new Map(looks.map((one) => [one, math.expected_cost(one.problem, one.solved, one.names, goal)]));
     looks.sort((a, b) => hoped.get(a) - hoped.get(b) || 0);
     const costs = new Map();
     for (const one of looks) costs.set(one, yield* least(one, played, goal, Math.min(Infinity, ...costs.values()), one.names));

@@ -4,7 +4,7 @@
   "use strict";
   const math = window.inferenceMath;
   const share = window.inferenceMathShare;
-  const { data, digits, say } = math;
+  const { data, digits, render } = math;
   const form = document.getElementById("planner-form");
   const at = (name) => form.elements[name];
   const byId = (id) => document.getElementById(id);
@@ -109,7 +109,7 @@
   const stopped = ({ message }) => (message.endsWith("?") ? message : `${message}.`);
   // An Error from what is wrong, behind the name of its field; changes that may mend it are tried, tables say it shorter.
   const refuse = ({ field, fixes = [], short = "", whole = false, ...part }) => {
-    throw Object.assign(new Error(whole ? say(part) : `${label(field)} ${say(part)}`), { field, fixes, short: say(short) });
+    throw Object.assign(new Error(whole ? render(part) : `${label(field)} ${render(part)}`), { field, fixes, short: render(short) });
   };
   const idle = { serve: ["have", "need"], have: ["traffic"], unit: ["traffic", "have", "need"] }; // what a goal does not ask for
   const checkNumbers = (given) => {
@@ -134,7 +134,7 @@
     math.refused(given, planning, data).forEach(refuse);
     return math.candidate(given, data);
   };
-  const question = (given) => ask(given).asked;
+  const question = (given) => ask(given).problem;
   const draws = (given) => math.draws_of(ask(given), data);
   // The reader's prices of GPUs by name, "b200=5 h200-sxm=3.2"; an Error says what is wrong with them.
   const pricesOf = (given) => {

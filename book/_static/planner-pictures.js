@@ -13,8 +13,8 @@ window.inferenceMathPictures = (() => {
   const picture = async (holder) => {
     const { name } = holder.dataset;
     await Promise.all([share.vega(), answered]);
-    const asked = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
-    const { view } = await window.vegaEmbed(holder, asked, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false } });
+    const picture = { ...data.pictures[name], datasets: { [name]: rowsOf[name] || [] } };
+    const { view } = await window.vegaEmbed(holder, picture, { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false } });
     views[name] = view;
     holder.querySelector("summary")?.setAttribute("aria-label", "Save the picture");
     holder.dataset.drawn = "true";
@@ -23,16 +23,16 @@ window.inferenceMathPictures = (() => {
   let first;
   const answered = new Promise((resolve) => { first = resolve; }); // there is nothing to draw before
   const holders = [...document.querySelectorAll(".planner-picture")];
-  const stepRows = (asked, coefficients, row, best) => {
-    const { work, pools } = asked;
-    const own = math.of_architecture(asked, best);
+  const stepRows = (problem, coefficients, row, best) => {
+    const { work, pools } = problem;
+    const own = math.of_architecture(problem, best);
     const bare = math.unit_terms(own.unit, math.moved_by(coefficients, own.moves));
     const apart = best === "disaggregated" && pools.length > 0; // prompts are on units of another layout
     const filled = apart ? math.unit_terms(math.prefill_unit(own), math.moved_by(coefficients, pools[0].prefill_moves)) : bare;
     const context = work.n_in + work.n_out * (1 + work.cv ** 2) / 2;
     const cached = math.stored_tokens(work.n_in, work.alpha);
     const one = (what, terms, decodes, prompts) => {
-      const [weights, matrices, ...rest] = math.parts(terms, math.spans_of(terms, context, work.n_in - cached, cached, Math.min), decodes, prompts, Math.max, Math.min, math.fullest);
+      const [weights, matrices, ...rest] = math.parts(terms, math.spans_of(terms, context, work.n_in - cached, cached, Math.min), decodes, prompts, Math.max, Math.min, math.expected_max_load);
       return [Math.hypot(weights, matrices), ...rest].map((seconds, order) => (
         { what, order, part: order ? data.parts[order + 1] : "weights and matrices", ms: 1000 * seconds }));
     };
@@ -41,13 +41,13 @@ window.inferenceMathPictures = (() => {
     const names = [`${digits(Math.round(row.batch))} decodes`, best === "chunked" ? "with its chunk" : (decodes ? "with a prompt" : "a prompt alone")];
     return [...one(names[0], bare, row.batch, 0), ...one(names[1], filled, decodes, share_)];
   };
-  const speedRows = function* ({ asked, drawn, best }) {
-    const scale = asked.work.n_out / asked.unit.gpus;
+  const speedRows = function* ({ problem, drawn, best }) {
+    const scale = problem.work.n_out / problem.unit.gpus;
     const rows = [];
     for (let i = -6; i <= 8; i += 1) {
       yield;
-      const tpot = asked.tpot * 1.25 ** i;
-      const solved = math.solve({ ...asked, tpot }, drawn);
+      const tpot = problem.tpot * 1.25 ** i;
+      const solved = math.solve({ ...problem, tpot }, drawn);
       for (const architecture of solved.order) {
         const [middle, low, high] = math.told_rate(solved, architecture).map((rate) => rate * scale);
         if (middle > 0) rows.push({ architecture, user: 1 / tpot, gpu: middle, low, high, chosen: i === 0 && architecture === best });
@@ -62,15 +62,15 @@ window.inferenceMathPictures = (() => {
   };
   // Rows for what was decided; what a fifth less or more of each input brings is returned for words, too.
   const pictured = function* (found, coefficients) {
-    const { asked, solved, rows, best, drawn } = found;
+    const { problem, solved, rows, best, drawn } = found;
     const row = { ...solved.settings[best], batch: rows[best].decodes[0] };
     const swung = [];
-    for (const name of math.swung_inputs(asked)) {
+    for (const name of math.sensitivity_inputs(problem)) {
       yield;
-      swung.push(math.swing_of(asked, drawn, name));
+      swung.push(math.sensitivity_of(problem, drawn, name));
     }
-    swung.sort((a, b) => b.swing - a.swing);
-    Object.assign(rowsOf, { step: stepRows(asked, coefficients, row, best), speeds: yield* speedRows(found) });
+    swung.sort((a, b) => b.change - a.change);
+    Object.assign(rowsOf, { step: stepRows(problem, coefficients, row, best), speeds: yield* speedRows(found) });
     document.getElementById("planner-pictures").hidden = false;
     first();
     holders.forEach(({ dataset }) => redraw(dataset.name));

@@ -20,7 +20,7 @@
     if (prompt > MOST) throw new Error(`Prompts must have at most ${math.digits(MOST)} tokens in the mean, not ${math.digits(prompt)}: take fewer or shorter turns`);
     const own = { ...given, goal: "unit", prompt: String(prompt), output: String(plan.answer), lengths: "fixed", stored: "0", tier: "hbm", sessions: "0" };
     const one = page.ask(own);
-    const question = one.asked;
+    const question = one.problem;
     const { unit } = question;
     const groups = Number(given.dp);
     const longest = plan.shared + plan.first + (plan.turns - 1) * (plan.message + plan.answer) + plan.answer;
@@ -29,16 +29,16 @@
     }
     const below = Object.keys(TIERS).filter((name) => plan[name] > 0);
     const tiers = below.map((name) => [1e9 * plan[name], data.tiers[name].read_bw]);
-    const habits = { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, gives: unit.gives, brings: 1 + unit.drafts };
+    const habits = { budget: data.budget, groups, blocking: true, lifetime: plan.lifetime, accepted_per_step: unit.accepted_per_step, verified_per_step: 1 + unit.drafts };
     return { own, one, names: ["hbm", ...below], asked: math.ladder_numbers(turns, plan.users, question, plan.units, tiers, habits) };
   };
   // What `planner.size_store` returns.
   const size = (given, plan) => {
     const { own, one, names, asked } = asks(given, plan);
-    const cost = math.pace_of(one.asked, one.centred.found, [1, 1, 0]);
+    const cost = math.pace_of(one.problem, one.centred.found, [1, 1, 0]);
     const limits = [own.ttft / 1000, own.tpot / 1000];
-    const found = math.ladder_found(asked, cost, one.asked, math.draws_of(one, data), limits, data.comparisons.store);
-    return { ...found, names, asked, head: found.head.map(math.say), notes: found.notes.map(math.say) };
+    const found = math.ladder_found(asked, cost, one.problem, math.draws_of(one, data), limits, data.comparisons.store);
+    return { ...found, names, asked, head: found.head.map(math.render), notes: found.notes.map(math.render) };
   };
 
   // Of layouts that are not named the first that holds the longest request, on the fewest GPUs.
@@ -76,11 +76,11 @@
         const one = { ...given, ...planned_, ...limits };
         yield;
         const asked = page.ask(one);
-        const [question, drawn] = [asked.asked, math.draws_of(asked, data)];
+        const [question, drawn] = [asked.problem, math.draws_of(asked, data)];
         const solved = math.solve(question, drawn);
         if (!solved.best) continue;
         const goal = { traffic: one.traffic, have: 0, cv: Number(one.arrivals) };
-        const least = yield* crowd.least({ asked: question, solved, drawn }, crowd.playedOf(one, []), goal, Infinity);
+        const least = yield* crowd.least({ problem: question, solved, drawn }, crowd.playedOf(one, []), goal, Infinity);
         if (least < Infinity) return { ...planned_, ...limits };
       }
     }
@@ -124,13 +124,13 @@
       const { digits, percent, as_gb } = math;
       const { names, asked, rows, kept } = found;
       share.fill(table, ["up to", "its size", "found", "users whose caches fit", "users within the limits", "turns/s", "gain", "how sure", "TTFT (s)", "TPOT (ms)", "prompts' share of time", "in flight"], rows.map((row, k) => [
-        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(kept[k]), digits(row.rate), digits(row.rate / rows[0].rate), math.say(math.cell(found.sure[k])), digits(row.ttft), digits(1000 * row.tpot),
+        TIERS[names[k]], as_gb(asked.units * asked.tokens[k] * asked.bytes / 1e9), percent(row.together), digits(row.users), digits(kept[k]), digits(row.rate), digits(row.rate / rows[0].rate), math.render(math.cell(found.sure[k])), digits(row.ttft), digits(1000 * row.tpot),
         percent(row.prompts), digits(row.in_flight) + (row.full ? " (all)" : ""),
       ]));
       const [load, ...others] = found.head;
       byId("planner-headline").textContent = load;
       head.replaceChildren(...share.cells("li", [others[0], `Each unit: ${page.titleOf(given)}.`, ...others.slice(1)]));
-      notes.replaceChildren(...share.cells("li", [...found.notes, ...["limits", "columns"].map((key) => math.say({ key: `ladder.${key}` }))]));
+      notes.replaceChildren(...share.cells("li", [...found.notes, ...["limits", "columns"].map((key) => math.render({ key: `ladder.${key}` }))]));
       table.hidden = false;
       offer(given, found);
     } catch (error) {

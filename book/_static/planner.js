@@ -13,7 +13,7 @@
   const TABLES = ["architectures", "sizes", "drafting", "gpus", "tiers"].map((name) => document.getElementById(`planner-${name}`));
   const ROOM_FOR_DRAWS = 8; // ms of a frame
 
-  const { digits, percent, say } = math;
+  const { digits, percent, render } = math;
   const three = (ends, scale = 1) => math.spanned(ends, scale);
   const text = (id, words) => { document.getElementById(id).textContent = words; };
   const cell = (kind, name, words) => { sheet.querySelector(`[data-${kind}="${name}"]`).textContent = words; };
@@ -41,38 +41,38 @@
   // What was decided for a question, as `planner.plan` has it: every number a statistic over the same draws.
   const decided = (given) => {
     const one = ask(given);
-    const { asked } = one;
+    const { problem } = one;
     const drawn = math.draws_of(one, data);
-    const solved = math.solve(asked, drawn);
+    const solved = math.solve(problem, drawn);
     const told = math.decided_of(one, drawn, solved, data);
     const [first, second] = solved.order;
     const rows = Object.fromEntries(solved.order.map((name) => [name, math.middle_row(solved, name)]));
-    const outside = math.uncalibrated(one, asked.work, Math.max(solved.settings[first].batch, 1), Infinity, data);
-    const about = { ...math.about_unit(one.of, asked, one.centred.mode, outside.length > 0, data), example: exemplary(given) };
+    const outside = math.uncalibrated(one, problem.work, Math.max(solved.settings[first].batch, 1), Infinity, data);
+    const about = { ...math.about_unit(one.of, problem, one.centred.mode, outside.length > 0, data), example: exemplary(given) };
     return { ...one, drawn, solved, told, outside, about, rows, first, second, best: solved.best, numbers: told.numbers };
   };
 
   // Whether a price is the page's own, which is nobody's.
   const exemplary = ({ price }) => price === page.known.price;
-  const unitCard = (found) => math.unit_card(found.asked, found.solved, found.about);
+  const unitCard = (found) => math.unit_card(found.problem, found.solved, found.about);
   const noneSaid = ({ solved }) => ({ key: solved.none_in >= 1 ? "card.none" : "card.mostly_none", none: math.hundredths(solved.none_in) });
 
-  const settingsOf = (asked, given, name, row) => math.options_said(asked, name, row, toldKv(given));
+  const settingsOf = (problem, given, name, row) => math.options_said(problem, name, row, toldKv(given));
 
   const list = (words) => words.map((one) => Object.assign(document.createElement("li"), { textContent: one }));
 
   const show = (found) => {
-    const { given, asked, solved, best } = found;
+    const { given, problem, solved, best } = found;
     for (const row of math.answered(found.told)) {
       for (const [kind, words] of Object.entries(math.answer_texts(row))) cell(kind, row.name, words);
     }
     if (!given.imbalance) at("imbalance").placeholder = digits(found.centred.found.expert_imbalance);
-    text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.kept[best])} of the draws): ${settingsOf(asked, given, best, solved.settings[best])}` : "");
+    text("planner-settings", best ? `Start with (keeps the SLA in ${percent(solved.feasible_share[best])} of the draws): ${settingsOf(problem, given, best, solved.settings[best])}` : "");
     document.getElementById("planner-notes").replaceChildren(...list(math.noted(found.told, found.outside, found.about).map(sentence)));
     document.getElementById("planner-why").open ||= !best; // which says what would do
     architectures(found, null);
     const unit = best ? unitCard(found) : null;
-    text("planner-verdict", best ? `At full load, ${say(unit.headline)}. ${sentence([unit.sure, ": ", ...unit.why])}` : "");
+    text("planner-verdict", best ? `At full load, ${render(unit.headline)}. ${sentence([unit.sure, ": ", ...unit.why])}` : "");
     if (!best) card.words(sentence(noneSaid(found)), "none", document.querySelector("#planner-notes li").textContent);
     else if (given.goal === "unit") card.show(unit, solved.order);
     else card.words(`${given.goal === "have" ? `What ${given.have} GPUs serve` : `GPUs for ${given.traffic} requests/s`}: simulating queues …`, "waiting", sentence(unit.headline));
@@ -81,7 +81,7 @@
   // What the reader asked for, queues counted: GPUs for the traffic, or traffic for the GPUs.
   const goalOf = (given) => ({ traffic: given.goal === "serve" ? Number(given.traffic) : 0, have: given.goal === "have" ? Number(given.have) : 0, cv: Number(given.arrivals) });
   const answerGoal = (found, crowded) => {
-    const { given, asked, solved } = found;
+    const { given, problem, solved } = found;
     const { fleets } = crowded;
     const held = crowded.order.filter((name) => fleets[name]?.replicas > 0);
     architectures(found, crowded);
@@ -96,25 +96,25 @@
     const owned = have > 0;
     const first = fleets[held[0]];
     starts(found, [first.name], { [first.name]: first.replica });
-    text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${settingsOf(first.replica.asked, given, first.name, first.replica.row)}`);
+    text("planner-settings", `Start ${first.replicas === 1 ? "it" : `each of ${digits(first.replicas)}`} with: ${settingsOf(first.replica.problem, given, first.name, first.replica.row)}`);
     const sizes = held.map((name) => math.fleet_sized(fleets[name].replica, fleets[name]));
-    card.show(math.card_of(asked, sizes, crowded, math.about_fleet(found.about, goalOf(given).traffic, have)), solved.order);
-    const pools = math.smallest_gpus(asked, "disaggregated");
-    const apart = found.best ? say(math.apart(first.name, found.best, pools, have)) : "";
+    card.show(math.card_of(problem, sizes, crowded, math.about_fleet(found.about, goalOf(given).traffic, have)), solved.order);
+    const pools = math.smallest_gpus(problem, "disaggregated");
+    const apart = found.best ? render(math.apart(first.name, found.best, pools, have)) : "";
     if (apart) text("planner-verdict", `${sentence(apart)} ${document.getElementById("planner-verdict").textContent}`);
-    text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", asked.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.redrawn" })}`);
+    text("planner-how", `${sentence(math.sized_how(crowd.shareOf(given), [cv, math.cv_at_each(cv, first.replicas)], mixOf(given) ? "mix" : "", problem.units, first.sold, first.full, first.replicas > 1))} ${sentence({ key: "card.redrawn" })}`);
   };
 
   // How to start architectures, a fleet's replica or a unit at full load: the first one open, the others folded.
-  const starts = ({ given, asked, solved }, order, replicas) => {
+  const starts = ({ given, problem, solved }, order, replicas) => {
     const shown = order.map((name) => {
-      const of = replicas[name] ?? { asked: math.of_architecture(asked, name), row: solved.settings[name] };
-      const told_ = math.settings(of.asked, name, of.row);
+      const of = replicas[name] ?? { problem: math.of_architecture(problem, name), row: solved.settings[name] };
+      const told_ = math.settings(of.problem, name, of.row);
       const made = document.createElement("details");
       made.append(Object.assign(document.createElement("summary"), { textContent: `To start ${name}${replicas[name] ? ", a replica" : " at full load"}` }));
       const behind = name === "disaggregated" ? 1 : of.units ?? 1; // units without pools behind each router
-      for (const both of math.commands(of.asked, name, told_, toldKv(given), Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
-        const [title, line] = both.map(say);
+      for (const both of math.commands(of.problem, name, told_, toldKv(given), Number(given.stored) > 0 && given.tier !== "hbm" ? given.tier : "", behind)) {
+        const [title, line] = both.map(render);
         const code = Object.assign(document.createElement("pre"), { textContent: line });
         const head = Object.assign(document.createElement("p"), { textContent: `${title} ` });
         code.dataset.title = title;
@@ -128,26 +128,26 @@
   };
 
   // What one GPU of a set-up does in the place of the plan's own, as `gpus.across` has it.
-  const rowOf = (one, solved, own, price) => math.other_gpu(one.given.gpu, math.standing_by(one, data), one.asked, solved, own, price);
+  const rowOf = (one, solved, own, price) => math.other_gpu(one.given.gpu, math.provenance_by(one, data), one.problem, solved, own, price);
   const onGpu = (given, own, price) => {
     try {
       const one = ask({ ...given, goal: "unit" });
-      return rowOf(one, math.solve(one.asked, math.draws_of(one, data)), own, price);
+      return rowOf(one, math.solve(one.problem, math.draws_of(one, data)), own, price);
     } catch (error) { return math.absent_gpu(given.gpu, "", error.short || "does not fit, or not in this precision", price); }
   };
   // The same question on other GPUs: what one of each is worth, and what a token costs where a price is known.
   const gpus = function* (first) {
-    const { given, best, asked, solved } = first;
+    const { given, best, problem, solved } = first;
     const prices = pricesOf(given);
     const price = (gpu) => prices[gpu] ?? NaN;
-    const own = { solved: best ? [solved] : [], gpus: asked.unit.gpus, price: price(given.gpu) };
+    const own = { solved: best ? [solved] : [], gpus: problem.unit.gpus, price: price(given.gpu) };
     const found = [];
     for (const gpu of Object.keys(data.gpus)) {
       yield;
       found.push(gpu === given.gpu ? rowOf(first, solved, own, price(gpu)) : onGpu({ ...given, gpu }, own, price(gpu)));
     }
     const rows = math.in_their_order(found);
-    const said = say(math.first_gpu(rows));
+    const said = render(math.first_gpu(rows));
     document.querySelector("#planner-gpus p").textContent = said ? sentence(said) : "";
     table("planner-gpus", math.gpus_table(rows, given.gpu));
   };
@@ -184,14 +184,14 @@
     const each = tried.map(ask);
     const seen = [];
     for (const one of each) {
-      seen.push(math.looked_at(one.asked, math.solve(one.asked, math.few_draws(one, data)), data.together).goodput);
+      seen.push(math.looked_at(one.problem, math.solve(one.problem, math.few_draws(one, data)), data.together).goodput);
       yield;
     }
     const near = math.near_best(seen).map((i) => [tried[i], data.together]);
     const looks = [];
     for (const [given, names] of [...near, ...bestPairs(tried).map((one) => [one, data.apart])]) {
-      const { asked, solved } = decided(given);
-      looks.push({ given, names, ...math.looked_at(asked, solved, names) });
+      const { problem, solved } = decided(given);
+      looks.push({ given, names, ...math.looked_at(problem, solved, names) });
       yield;
     }
     const order = math.look_order(looks).map((i) => looks[i]);
@@ -206,7 +206,7 @@
     try {
       return layoutsOf(given).some((one) => {
         const each = ask(one);
-        if (!math.solve(each.asked, math.few_draws(each, data)).best) return false;
+        if (!math.solve(each.problem, math.few_draws(each, data)).best) return false;
         const found = decided(one);
         return Boolean(found.best) && fits(found);
       });
@@ -344,12 +344,12 @@
     const rows = (found) => found.map((row, i) => `| ${row.join(" | ")} |${i ? "" : `\n|${row.map(() => "---").join("|")}|`}`).join("\n");
     if (wrong(state())) return wrong(state());
     const given = last ?? layoutsOf(state())[0];
-    const asked_ = ask(given).asked.unit;
-    const [of, sent] = [`${given.model} (${given.weights}, KV ${[given.kv, whyKv(given)].filter(Boolean).join(", ")}) on ${given.tp} x ${given.gpu}, ${given.engine}${asked_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(asked_.gives)} tokens a step` : ""}`, `${digits(Number(given.prompt))} tokens in, ${digits(Number(given.output))} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.goal !== "unit" ? say(math.promised(crowd.shareOf(given))) : Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
+    const unit_ = ask(given).problem.unit;
+    const [of, sent] = [`${given.model} (${given.weights}, KV ${[given.kv, whyKv(given)].filter(Boolean).join(", ")}) on ${given.tp} x ${given.gpu}, ${given.engine}${unit_.drafts > 0 ? `, ${given.drafts} drafts, ${digits(unit_.accepted_per_step)} tokens a step` : ""}`, `${digits(Number(given.prompt))} tokens in, ${digits(Number(given.output))} out, ${given.stored} % stored; TTFT within ${given.ttft} ms, TPOT within ${given.tpot} ms (${given.goal !== "unit" ? render(math.promised(crowd.shareOf(given))) : Number(given.promise) > 0 ? `P${100 * given.promise}` : "means"})`];
     const sections = TABLES.filter((one) => !one.hidden);
     const started = [...document.querySelectorAll("#planner-starts > details")].map((one) => `### ${one.querySelector("summary").textContent}\n\n${[...one.querySelectorAll("pre")].map((pre) => `${pre.dataset.title}:\n\n\`\`\`bash\n${pre.textContent}\n\`\`\``).join("\n\n")}`);
     const answers = [["answer", "value (5 to 95 %)", "meaning"], ...data.answers.map(([name, title]) => [title, ...["value", "why"].map((kind) => sheet.querySelector(`[data-${kind}="${name}"]`).textContent)])];
-    return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour${exemplary(given) ? ", an example" : ""}; ` : ""}${asked_.gpus} GPUs a unit`, `**${lines("planner-said")}** ${[lines("planner-headline"), lines("card-cost"), lines("card-sure"), lines("card-evidence")].filter(Boolean).join(" ")}`, lines("planner-how"), `${lines("planner-verdict")} ${lines("planner-runner")}`, lines("planner-settings"),
+    return [`# Plan: ${of}`, sent, `${Number(given.price) > 0 ? `${given.price} USD for a GPU and hour${exemplary(given) ? ", an example" : ""}; ` : ""}${unit_.gpus} GPUs a unit`, `**${lines("planner-said")}** ${[lines("planner-headline"), lines("card-cost"), lines("card-sure"), lines("card-evidence")].filter(Boolean).join(" ")}`, lines("planner-how"), `${lines("planner-verdict")} ${lines("planner-runner")}`, lines("planner-settings"),
       [...document.querySelectorAll("#planner-notes li")].map((one) => `* ${one.textContent}`).join("\n"),
       ...sections.map((one) => [`## ${one.querySelector("h2").textContent}`, one.querySelector("p").textContent, rows(tableOf(one))].filter(Boolean).join("\n\n")), "## All numbers", rows(answers), ...started,
       `Made with the planner of Inference Math: ${share.link("plan", linked())}`].filter(Boolean).join("\n\n") + "\n";

@@ -8,7 +8,7 @@ from forms import unit_of
 from grids import rest_long
 
 from inference_math_planner import Benchmark, cadences, foresee
-from inference_math_planner.fleets.benchmarks import COLUMNS, doubts_of
+from inference_math_planner.fleets.benchmarks import COLUMNS, cadence_errors_of
 
 pytestmark = pytest.mark.browser
 PAGE = "book/planner-benchmark.html"
@@ -65,8 +65,8 @@ def test_cadences_are_those_of_the_package(page, changes):
     found = cadences(unit_of(given), run)
     for here, there in zip(json.loads(told), found[COLUMNS].to_numpy().tolist(), strict=True):
         assert here == pytest.approx(there, rel=1e-6)
-    doubts = page.evaluate("(given) => window.inferenceMathBench.doubts(given)", given)
-    assert doubts == [pytest.approx(one) for one in doubts_of(unit_of(given), run)]
+    gain_errors = page.evaluate("(given) => window.inferenceMathBench.gain_errors(given)", given)
+    assert gain_errors == [pytest.approx(one) for one in cadence_errors_of(unit_of(given), run)]
     page.get_by_role("button", name="Compare cadences").click()
     page.get_by_text(re.compile("median gap")).first.wait_for()
     assert page.locator("#planner-table tr").count() == 6

@@ -18,10 +18,10 @@ from inference_math import SLA, Unit, Workload, theory
 from inference_math.catalogue.tiers import tier
 from inference_math.optimiser.answers import binding_limits
 from inference_math.optimiser.case import Case
-from inference_math.optimiser.load import loaded, settings_row, strain
+from inference_math.optimiser.load import at_full_load, limit_utilisation, settings_row
 from inference_math.optimiser.search import NEVER
-from inference_math.unit.asked import NEARLY, target_of
 from inference_math.unit.batch import largest_whole
+from inference_math.unit.problem import NEARLY, search_constants
 from inference_math.unit.rates import acceleration
 
 FINE = 0.05  # of the rate: who follows a rule that loses less has been told right
@@ -41,9 +41,9 @@ class Setup:
         self.rates = {name: rates[0] for name, rates in self.plan.solved.rates.items()}
         self.best = max(self.rates.values())
         self.costs = self.plan.solved.costs[0]
-        self.step = self.costs.mixed
-        self.target = target_of(case.asked)
-        self.limit = self.target.step
+        self.step = self.costs.step_seconds
+        self.constants = search_constants(case.problem)
+        self.limit = self.constants.step
 
     @cached_property
     def decodes(self):
@@ -52,14 +52,14 @@ class Setup:
 
     @property
     def roomy(self):
-        return self.target.places >= self.decodes > 0
+        return self.constants.kv_seqs >= self.decodes > 0
 
     def serves(self, name, batch, chunk, prefill=NEVER, decode=NEVER):
         """Return what given settings serve; 0 where they miss a limit."""
         row = settings_row(batch, chunk, prefill, decode)
-        if strain(self.target, self.costs, name, row) > NEARLY:
+        if limit_utilisation(self.constants, self.costs, name, row) > NEARLY:
             return 0.0
-        return loaded(self.target, self.costs, name, row).rate
+        return at_full_load(self.constants, self.costs, name, row).rate
 
     @cached_property
     def stored(self):
@@ -109,7 +109,7 @@ def chunk(one):
     """The chunk that feeds the batch, and the largest batch that keeps the limit."""
     if not one.rates["chunked"] > 0:
         return None
-    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.target.places
+    n_in, n_out, room = one.case.work.n_in, one.case.work.n_out, one.constants.kv_seqs
 
     def feeding(b):
         return float(theory.chunk_size_full(b=b, n_in=n_in, n_out=n_out))

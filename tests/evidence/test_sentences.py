@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_math.evidence.sentences import HOLE, say, templates
+from inference_math.evidence.sentences import HOLE, render, templates
 from inference_math_planner.answers.deployment import ANSWERS
 
 SOURCE = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_every_key_has_a_template_and_every_template_a_key():
     ],
 )
 def test_a_hole_is_filled(text, value, said):
-    assert say({"text": text, "x": value}) == said
+    assert render({"text": text, "x": value}) == said
 
 
 def test_an_architecture_has_one_name_wherever_it_is_said():

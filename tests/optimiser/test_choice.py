@@ -13,12 +13,12 @@ from inference_math import SLA, Unit, Workload
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import LIKELY, chosen, layouts_ranked, leads, shares_best, told_rate
-from inference_math.optimiser.doubt import CERTAIN
 from inference_math.optimiser.draws import mean_of, median
-from inference_math.optimiser.load import loaded, settings_row, strain
+from inference_math.optimiser.gain_error import CERTAIN
+from inference_math.optimiser.load import at_full_load, limit_utilisation, settings_row
 from inference_math.optimiser.search import NEVER
 from inference_math.optimiser.settings import chosen_settings, most_beside, served_beside, widest
-from inference_math.unit.asked import target_of
+from inference_math.unit.problem import search_constants
 from inference_math_planner import plan
 
 NAMES = ("aggregated", "chunked", "disaggregated")
@@ -28,9 +28,9 @@ rates = st.lists(st.tuples(*[st.just(0.0) | st.floats(0.1, 100)] * 3), min_size=
 SURE = dict.fromkeys(NAMES, CERTAIN)
 
 
-def of(*by, doubts=SURE):
+def of(*by, gain_errors=SURE):
     rates = dict(zip(NAMES, map(list, by), strict=True))
-    return chosen(rates, {name: mean_of(own) for name, own in rates.items()}, doubts)
+    return chosen(rates, {name: mean_of(own) for name, own in rates.items()}, gain_errors)
 
 
 def test_a_draw_in_which_the_other_serves_nothing_is_no_reason_for_doubt():
@@ -95,7 +95,7 @@ def test_what_rounding_parts_is_equal():
 @given(rates, st.floats(0, 1), st.floats(0, 1))
 def test_doubts_move_chances_and_nothing_else(drawn, chunks, pools):
     by = np.array(drawn).T
-    sure, found = of(*by), of(*by, doubts={**SURE, "chunked": [0.0, chunks, 6], "disaggregated": [0.0, pools, 77]})
+    sure, found = of(*by), of(*by, gain_errors={**SURE, "chunked": [0.0, chunks, 6], "disaggregated": [0.0, pools, 77]})
     assert sum(found.best_in.values()) + found.none_in == pytest.approx(1)
     for key in ("best", "order", "loss", "none_in"):
         assert getattr(found, key) == getattr(sure, key)
@@ -103,20 +103,20 @@ def test_doubts_move_chances_and_nothing_else(drawn, chunks, pools):
 
 @given(st.floats(1.01, 4), st.floats(0.05, 1), st.sampled_from([4, 6, 77]))
 def test_a_lead_is_doubted_as_the_law_of_its_logarithm_s_error_says(gain, sd, pairs):
-    found = of([1.0], [0.0], [gain], doubts={**SURE, "disaggregated": [0.0, sd, pairs]})
+    found = of([1.0], [0.0], [gain], gain_errors={**SURE, "disaggregated": [0.0, sd, pairs]})
     law = stats.norm if pairs == 77 else stats.t(pairs)
     assert found.best_in["disaggregated"] == pytest.approx(law.cdf(np.log(gain) / sd), abs=1e-9)
 
 
 @given(st.tuples(*[st.floats(0.3, 3)] * 3), st.floats(0.02, 0.8), st.floats(0.02, 0.8))
 def test_chances_of_three_are_those_of_many_errors(rates, chunks, pools):
-    doubts = {**SURE, "chunked": [0.05, chunks, 6], "disaggregated": [0.012, pools, 77]}
+    gain_errors = {**SURE, "chunked": [0.05, chunks, 6], "disaggregated": [0.012, pools, 77]}
     even = (np.arange(2000) + 0.5) / 2000
     logs = np.log(rates)[:, None, None] + np.array([0, 0.05, 0.012])[:, None, None]
     errors = np.zeros((3, 2000, 2000))
     errors[1], errors[2] = chunks * stats.t(6).ppf(even)[:, None], pools * stats.norm.ppf(even)[None, :]
     often = np.bincount((logs + errors).argmax(axis=0).ravel(), minlength=3) / even.size**2
-    shares = shares_best({name: [rate] for name, rate in zip(NAMES, rates, strict=True)}, doubts)
+    shares = shares_best({name: [rate] for name, rate in zip(NAMES, rates, strict=True)}, gain_errors)
     assert [*shares.values()] == pytest.approx(often, abs=4e-3)
 
 
@@ -127,7 +127,7 @@ TALK = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
 def test_settings_have_the_highest_goodput_of_a_scan(architecture):
     """Every batch, chunk and split of a grid under a few draws, counted where they keep both limits."""
     case = Case(TALK, Workload(2200, 170), SLA(0.45, 0.035), units=4)
-    target, drawn = target_of(case.asked), answers.drawn_costs(case.asked, case.pairs(12))
+    constants, drawn = search_constants(case.problem), answers.drawn_costs(case.problem, case.pairs(12))
     batches = np.arange(1, 120)
     rows = {
         "aggregated": [settings_row(b, NEVER, NEVER, NEVER) for b in batches[:40]],
@@ -141,13 +141,13 @@ def test_settings_have_the_highest_goodput_of_a_scan(architecture):
     }[architecture]  # fmt: skip
 
     def goodput(row):
-        kept = [one for one in drawn if strain(target, one, architecture, row) <= 1]
-        return sum(loaded(target, one, architecture, row).rate for one in kept) / len(drawn)
+        kept = [one for one in drawn if limit_utilisation(constants, one, architecture, row) <= 1]
+        return sum(at_full_load(constants, one, architecture, row).rate for one in kept) / len(drawn)
 
     def fed(row):  # a chunk computes no less than its decodes ask for
         return architecture != "chunked" or row.chunk >= row.batch * 2200 / 169
 
-    own = goodput(chosen_settings(target, architecture, drawn))
+    own = goodput(chosen_settings(constants, architecture, drawn))
     assert own >= 0.999 * max(goodput(row) for row in rows if fed(row))
     assert own > 0
 
@@ -156,8 +156,8 @@ def test_settings_have_the_highest_goodput_of_a_scan(architecture):
 def test_chunks_serve_as_much_as_the_best_of_a_scan(n_in, n_out):
     """Short prompts ask for chunks of many of them; what is scanned is chunk by chunk, with all draws."""
     found = plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, n_out), SLA(2, 0.1))
-    target, drawn = target_of(found.case.asked), list(found.solved.costs)
-    rates = [served_beside(target, drawn, chunk)[1] for chunk in np.geomspace(1, 3e5, 200)]
+    constants, drawn = search_constants(found.case.problem), list(found.solved.costs)
+    rates = [served_beside(constants, drawn, chunk)[1] for chunk in np.geomspace(1, 3e5, 200)]
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.995 * max(rates)
 
 
@@ -165,8 +165,8 @@ def test_a_narrow_window_of_chunks_is_found():
     """Where few chunks alone keep the limits in most draws, they are what is searched."""
     unit = Unit.of("gpt-oss-120b", "h100-sxm", weights="mxfp4")
     found = plan(unit, Workload(2000, 500), SLA(0.68, 0.0295))
-    target, drawn = target_of(found.case.asked), list(found.solved.costs)
-    most = max(served_beside(target, drawn, chunk)[1] for chunk in np.geomspace(20, 2000, 120))
+    constants, drawn = search_constants(found.case.problem), list(found.solved.costs)
+    most = max(served_beside(constants, drawn, chunk)[1] for chunk in np.geomspace(20, 2000, 120))
     assert most > 0
     assert found.compared.set_index("architecture").rate["chunked"] >= 0.995 * most
 
@@ -175,20 +175,20 @@ def test_a_narrow_window_of_chunks_is_found():
 def test_prompts_of_a_pool_are_computed_together_up_to_the_workspace(n_in, prompts):
     """16,384 tokens, and one prompt at least, where the KV cache has room for more."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(n_in, 200), SLA(1e3, 1.0))
-    assert target_of(case.asked).together == prompts
+    assert search_constants(case.problem).together == prompts
 
 
 @pytest.mark.parametrize("place", [4.8, 5.2, 5.4])
 def test_a_chunk_is_moved_to_where_the_draw_with_fewest_decodes_has_most(place):
     case = Case(TALK, Workload(2200, 170), SLA(1.0, 0.035))
-    target, found = target_of(case.asked), case.unit.found(case.work)
-    drawn = answers.drawn_costs(case.asked, [[found, [slow, slow, 0.0]] for slow in (1.0, 1.1)])
+    constants, found = search_constants(case.problem), case.unit.found(case.work)
+    drawn = answers.drawn_costs(case.problem, [[found, [slow, slow, 0.0]] for slow in (1.0, 1.1)])
 
     def fewest(at):
-        return min(most_beside(target, one, exp(at)) for one in drawn)
+        return min(most_beside(constants, one, exp(at)) for one in drawn)
 
     most = max(fewest(at) for at in np.linspace(place - 1, place + 1, 200))
-    assert fewest(widest(target, drawn, [0.001, 1.0, place], 1.0)) >= 0.995 * most > 0
+    assert fewest(widest(constants, drawn, [0.001, 1.0, place], 1.0)) >= 0.995 * most > 0
 
 
 def even(decodes, prompts):
@@ -198,9 +198,15 @@ def even(decodes, prompts):
 @pytest.mark.parametrize("chunk", [300.0, 2200.0, 9000.0])
 def test_prompts_under_way_beside_a_chunk_hold_places(chunk):
     case = Case(TALK, Workload(2200, 170), SLA(1e3, 10.0))
-    target = replace(target_of(case.asked), room=10.0)
-    costs = replace(answers.drawn_costs(case.asked, case.pairs(0))[0], front=0.0, load=0.0, apiece=even, mixed=even)
-    most = most_beside(target, costs, chunk)
+    constants = replace(search_constants(case.problem), room=10.0)
+    costs = replace(
+        answers.drawn_costs(case.problem, case.pairs(0))[0],
+        front=0.0,
+        load=0.0,
+        step_with_chunk_each=even,
+        step_seconds=even,
+    )
+    most = most_beside(constants, costs, chunk)
     assert most + most * 2200 / 169 / min(chunk, 2200) == pytest.approx(10)
 
 

@@ -7,10 +7,10 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from inference_math import SLA, Unit, Workload
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser.answers import gains
 from inference_math.optimiser.case import Case
-from inference_math.optimiser.doubt import beside, doubt
+from inference_math.optimiser.gain_error import add_log_errors, gain_error
 from inference_math.optimiser.verdict import MOST_TOLD, UNSAID, cell, stands_on, verdict, word_of, worded
 from inference_math.unit.nearest import known_comparisons
 
@@ -53,24 +53,24 @@ def test_without_a_doubt_the_prediction_decides():
 
 
 def test_a_cell_has_word_and_chance_and_never_tells_more_than_pairs_do():
-    assert say(cell(verdict([1.0], [2.0], [0.0, 0.5, 77]))) == "sure (91 of 100)"
-    assert say(cell(verdict([1e3], [1.0], [0.0, 0.5, 77]))) == f"sure ({MOST_TOLD} of 100)"
+    assert render(cell(verdict([1.0], [2.0], [0.0, 0.5, 77]))) == "sure (91 of 100)"
+    assert render(cell(verdict([1e3], [1.0], [0.0, 0.5, 77]))) == f"sure ({MOST_TOLD} of 100)"
     assert cell(UNSAID) == []
-    fewer = say(worded("sure.store", verdict([1.0], [1.2], [0.0, 0.5, 77])))
+    fewer = render(worded("sure.store", verdict([1.0], [1.2], [0.0, 0.5, 77])))
     assert fewer.startswith("; that it is fewer than HBM alone serves is open (64 of 100 times: measure")
-    assert "4 pairs of one set-up" in say(stands_on(known_comparisons()["store"]))
+    assert "4 pairs of one set-up" in render(stands_on(known_comparisons()["store"]))
 
 
 def test_a_store_that_changes_the_architecture_has_the_doubts_of_both():
     """The case with 90 % of each prompt stored: pools where all is computed, chunks where it is loaded."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8"), Workload(2200, 170, 0.9), SLA(0.4, 0.04)).checked()
-    nowhere, stored = gains(case.asked, case.pairs(0), {"dram": 128e9})
+    nowhere, stored = gains(case.problem, case.pairs(0), {"dram": 128e9})
     assert isnan(nowhere.chance)
     assert nowhere.sure == ""
-    own = doubt(known_comparisons()["store"], "dense", "Hopper", 2200, 170)
-    assert case.asked.doubts["store"] == own
-    chunks, pools = case.asked.doubts["chunked"], case.asked.doubts["disaggregated"]
-    both = beside(own, chunks, pools)
+    own = gain_error(known_comparisons()["store"], "dense", "Hopper", 2200, 170)
+    assert case.problem.gain_errors["store"] == own
+    chunks, pools = case.problem.gain_errors["chunked"], case.problem.gain_errors["disaggregated"]
+    both = add_log_errors(own, chunks, pools)
     assert both[1] == pytest.approx(np.linalg.norm([own[1], chunks[1], pools[1]]))
     assert stored.chance == pytest.approx(stats.t(4).cdf((np.log(stored.gain) + both[0]) / both[1]))
     assert verdict([stored.rate], [nowhere.rate], own).chance > stored.chance

@@ -30,13 +30,13 @@ def test_what_a_row_was_told_is_what_is_played():
     assert (told.recipe.budget, told.recipe.memory, told.recipe.kv, told.places) == (8192, 0.85, "bf16", 64)
     assert halves.told_of(row(kv="fp8")).unit.kv == "fp8"
     drafted = halves.told_of(row(drafted=5))
-    assert (drafted.unit.drafts, drafted.recipe.habits.alone) == (5, True)
+    assert (drafted.unit.drafts, drafted.recipe.policy.alone) == (5, True)
     cut = halves.told_of(row(told="enable_chunked_prefill"))
-    assert not cut.recipe.habits.whole
+    assert not cut.recipe.policy.whole
     free = halves.told_of(row(engine="trtllm", source="GPUStack", users=1000)).unit
     assert free.share > 0.9  # of what the weights leave
     old = halves.told_of(row(engine="vllm", version="0.11.0"))
-    assert (old.recipe.budget, old.recipe.habits.ahead) == (2048, False)  # on the A100
+    assert (old.recipe.budget, old.recipe.policy.ahead) == (2048, False)  # on the A100
 
 
 UNTOLD = {"told": np.nan, "memory": np.nan, "source": "GPUStack"}

@@ -10,7 +10,7 @@ from inference_math.evidence import load
 from inference_math.unit.coefficients import COEFFICIENTS, SHARES
 from inference_math.unit.kernels import kernels
 from inference_math.unit.mixing import FACTORS, kernel_values
-from inference_math.unit.nearest import levels, standpoint
+from inference_math.unit.nearest import coefficient_key, levels
 from inference_math_bench.lab import analysis
 from inference_math_book.predicted import by_source, chance_by, difference, served_both_ways
 from inference_math_planner.calibrate import from_kernels
@@ -183,7 +183,7 @@ def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_fo
     """GLM-5's on either generation; on the H200 it was a quarter before its attention cost what that takes."""
     for gpu in ("h200-sxm", "b200"):
         unit = Unit.of("glm-5", gpu, 8, "fp8", engine="sglang")
-        at = standpoint(unit.model, unit.gpu, "fp8", "sglang", kv="bf16", together=8)
+        at = coefficient_key(unit.model, unit.gpu, "fp8", "sglang", kv="bf16", together=8)
         reached = kernel_values(kernels(), levels().centre["sglang"], at)["grouped"]
         assert 2 / 3 < unit.coefficients.grouped / reached <= 1.2
 

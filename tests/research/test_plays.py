@@ -53,7 +53,7 @@ def test_drafts_are_the_recipes():
 
 def test_a_cold_engine_compiles_once():
     class Plain(simulate.StepCost):
-        gives = brings = 1
+        accepted_per_step = verified_per_step = 1
 
     cold = plays.Cold(Plain(t_w=0.01), COLD)
     assert cold(1, 100, 1.0, 9_000, 0.0) == pytest.approx(0.01)

@@ -9,7 +9,7 @@ import served
 from recipes import COLD, EACH, SPAN, recipe_of
 
 from inference_math.evidence import load
-from inference_math.simulate import Habits
+from inference_math.simulate import SchedulerPolicy
 from inference_math.unit import Unit
 from inference_math.unit.shapes import MEMORY
 from inference_math_book import served as case
@@ -21,9 +21,9 @@ ROW = {
 
 
 def test_a_batch_waits_where_its_recipe_says_so():
-    assert recipe_of(ROW).habits == Habits(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384, ahead=True)
+    assert recipe_of(ROW).policy == SchedulerPolicy(whole=True, wait_steps=20, wait_tokens=0.9 * 16_384, ahead=True)
     for other in ({"tp": 8}, {"n_out": 7373.0}, {"n_in": 7373.0}):
-        assert recipe_of(ROW | other).habits == Habits(whole=True, ahead=True)
+        assert recipe_of(ROW | other).policy == SchedulerPolicy(whole=True, ahead=True)
     assert recipe_of(ROW).budget == 16_384
 
 
@@ -45,7 +45,7 @@ def test_vllm_plans_steps_ahead_since_its_version_0_13():
         "0.19.0": True,
         "nightly-5b8c": True,
     }.items():
-        assert recipe_of(ROW | {"engine": "vllm", "version": version}).habits == Habits(ahead=ahead)
+        assert recipe_of(ROW | {"engine": "vllm", "version": version}).policy == SchedulerPolicy(ahead=ahead)
 
 
 def test_tensorrt_s_cache_follows_the_checkpoint_where_no_script_names_another():
@@ -61,7 +61,7 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     deep = ROW | {"model": "deepseek-v3", "gpu": "b200", "users": 64}
     assert recipe_of(deep | {"version": "1.1.0rc2.post2"}).budget == 1152  # 64 + 1,024 + 64, up to whole 64
     assert recipe_of(deep | {"version": "1.2.0rc6.post2", "weights": "nvfp4"}).budget == 8192
-    assert recipe_of(deep | {"version": "1.2.0rc6.post2"}).habits == Habits(
+    assert recipe_of(deep | {"version": "1.2.0rc6.post2"}).policy == SchedulerPolicy(
         whole=True, wait_steps=40, wait_tokens=0.8 * 8192, ahead=True
     )
     drafting = recipe_of(deep | {"version": "1.2.0rc6.post3", "drafts": "mtp"})
@@ -69,24 +69,24 @@ def test_deepseek_under_tensorrt_takes_as_many_tokens_as_its_script_computes():
     assert recipe_of(deep | {"drafts": "mtp", "dp": 8, "users": 256}).drafts == 1
     for drafts in ("none", "mtp"):
         spread = recipe_of(deep | {"dp": 8, "drafts": drafts})
-        assert spread.habits == Habits(whole=True, wait_steps=60, balanced=True, ahead=True)
+        assert spread.policy == SchedulerPolicy(whole=True, wait_steps=60, balanced=True, ahead=True)
         assert spread.scheduler(10, 8).ranks == 8
     assert recipe_of(deep | {"dp": 8}).budget == 8 * 1152  # users of all groups, without drafts
 
 
 def test_sglang_looks_now_and_then_and_computes_prompts_by_themselves():
     deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": "b200", "tp": 8, "version": "0.5.9"}
-    assert recipe_of(deep).habits == Habits(alone=True, looks=30, ahead=True)
-    assert not recipe_of(deep | {"drafts": "mtp"}).habits.ahead
-    assert recipe_of(deep | {"users": 8}).habits == Habits(alone=True, looks=10, ahead=True)
+    assert recipe_of(deep).policy == SchedulerPolicy(alone=True, looks=30, ahead=True)
+    assert not recipe_of(deep | {"drafts": "mtp"}).policy.ahead
+    assert recipe_of(deep | {"users": 8}).policy == SchedulerPolicy(alone=True, looks=10, ahead=True)
     assert (recipe_of(deep | {"drafts": "mtp"}).drafts, recipe_of(deep | {"weights": "nvfp4"}).cold) == (2, 0)
     assert recipe_of(deep | {"weights": "nvfp4", "version": ""}).cold == COLD
     glm, hybrid = deep | {"model": "glm-5"}, deep | {"model": "qwen3.5-397b-a17b"}
-    assert (recipe_of(glm).habits.looks, recipe_of(glm | {"weights": "nvfp4"}).habits.looks) == (1, 10)
+    assert (recipe_of(glm).policy.looks, recipe_of(glm | {"weights": "nvfp4"}).policy.looks) == (1, 10)
     assert recipe_of(glm | {"drafts": "mtp"}).drafts == 3
     assert (recipe_of(hybrid).kv, recipe_of(hybrid | {"weights": "bf16"}).kv) == ("fp8", "bf16")
-    assert recipe_of(hybrid | {"gpu": "h200-sxm"}).habits.looks == 1
-    assert recipe_of(deep | {"tp": 4}).habits.looks == 10
+    assert recipe_of(hybrid | {"gpu": "h200-sxm"}).policy.looks == 1
+    assert recipe_of(deep | {"tp": 4}).policy.looks == 10
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,14 @@ def test_sglang_on_amd_takes_nearly_all_prompts_at_once(gpu, weights, date, kv, 
     deep = ROW | {"engine": "sglang", "model": "deepseek-v3", "gpu": gpu, "weights": weights, "date": date, "users": 64}
     for tp in (4, 8):
         found = recipe_of(deep | {"tp": tp})
-        assert (found.habits, found.kv, found.budget, found.drafts) == (Habits(alone=True, ahead=True), kv, budget, 0)
+        assert (found.policy, found.kv, found.budget, found.drafts) == (
+            SchedulerPolicy(alone=True, ahead=True),
+            kv,
+            budget,
+            0,
+        )
     drafting = recipe_of(deep | {"drafts": "mtp"})
-    assert (drafting.drafts, drafting.habits.ahead) == (3, kv == "fp8")
+    assert (drafting.drafts, drafting.policy.ahead) == (3, kv == "fp8")
     long = recipe_of(deep | {"n_in": 7373.0, "n_out": 921.6})
     assert long.budget == (32_768 if weights == "nvfp4" else budget)
     pool = recipe_of(deep | {"prefill_workers": 1, "drafts": "mtp"})
@@ -116,7 +121,7 @@ def test_sglang_on_amd_takes_nearly_all_prompts_at_once(gpu, weights, date, kv, 
 def test_atom_computes_prompts_by_themselves_and_drafted_one_token_at_first():
     deep = ROW | {"engine": "atom", "model": "deepseek-v3", "gpu": "mi355x", "drafts": "mtp", "date": "2026-02-11"}
     found = recipe_of(deep)
-    assert (found.habits, found.kv, found.budget) == (Habits(whole=True, alone=True), "fp8", 16_384)
+    assert (found.policy, found.kv, found.budget) == (SchedulerPolicy(whole=True, alone=True), "fp8", 16_384)
     assert [recipe_of(deep | {"date": date}).drafts for date in ("2026-02-25", "2026-05-01")] == [1, 3]
     assert recipe_of(deep | {"drafts": "none"}).drafts == 0
 

@@ -32,7 +32,7 @@ class Slow:
 
     def __init__(self, cost):
         self._cost = cost
-        self.gives, self.brings = drafts_of(cost)
+        self.accepted_per_step, self.verified_per_step = drafts_of(cost)
 
     def __call__(self, *step):
         return self._cost(*step)
@@ -41,10 +41,10 @@ class Slow:
 class Drafting:
     """A cost of requests that draft three tokens in each step, of which it gives 1.3 on average."""
 
-    gives = 2.3
+    accepted_per_step = 2.3
 
-    def __init__(self, brings=4):
-        self.brings = brings
+    def __init__(self, verified_per_step=4):
+        self.verified_per_step = verified_per_step
         self._cost = StepCost(t_w=0.02, T=4e-5, prompt=1e-3, kv_read=4e-8)
         self.line = self._cost.line
 
@@ -123,7 +123,7 @@ def test_drafts_take_fewer_steps_and_more_of_the_budget():
     assert (mixed.tokens + 4 * mixed.decodes == 504).any()
 
 
-def served(scheduler, cost, requests, gives=None):
+def served(scheduler, cost, requests, accepted_per_step=None):
     """Serve requests that come at once, step by step; return who ended after which step and when, and the record.
 
     Whoever is preempted comes before all who came later, and in the end the engine is empty and its room whole.
@@ -132,7 +132,7 @@ def served(scheduler, cost, requests, gives=None):
     engine = engine_of(system_of(scheduler, None, *drafts_of(cost)), timed(cost), record)
     for i, (n_in, n_out) in enumerate(requests):
         engine.waiting.append(Request(i, 0.0, n_in, n_out, 0))
-        engine.waiting[-1].gives = gives[i] if gives else 0.0
+        engine.waiting[-1].accepted_per_step = accepted_per_step[i] if accepted_per_step else 0.0
     ended = {}
     while not engine.idle():
         ended |= {one.number: (engine.batch.step, engine.batch.now) for one in engine.advance(inf)}
@@ -146,18 +146,18 @@ def served(scheduler, cost, requests, gives=None):
 @pytest.mark.parametrize("grows", [True, False])
 def test_requests_that_draft_differently_take_their_own_steps(grows):
     """All begin together; each ends after the steps of its own yield."""
-    gives = [0.0, 1.0, 1.7, 2.3, 4.0]
-    ended, _ = served(Aggregated(9, 5000, grows), Drafting(), [(100, 25)] * 5, gives)
-    assert [ended[i][0] for i in range(5)] == [1 + ceil(24 / (own or 2.3)) for own in gives]
+    accepted_per_step = [0.0, 1.0, 1.7, 2.3, 4.0]
+    ended, _ = served(Aggregated(9, 5000, grows), Drafting(), [(100, 25)] * 5, accepted_per_step)
+    assert [ended[i][0] for i in range(5)] == [1 + ceil(24 / (own or 2.3)) for own in accepted_per_step]
 
 
 @pytest.mark.parametrize("scheduler", [Aggregated(3, 2000, True), Aggregated(3, 2000), Chunked(64, 3, 2000)], ids=repr)
 @pytest.mark.parametrize("model", ["gpt-oss-120b", "llama-3-70b"])  # of which one has windows
 def test_skipping_steps_changes_nothing_where_requests_draft_differently(scheduler, model):
     cost = Steps(Unit.of(model, "h100-sxm", 2, drafts=3, accepted=0.6))
-    assert (cost.gives, cost.brings) == (pytest.approx(2.176), 4)
-    sizes, gives = [(100 + i, 40 + 7 * i) for i in range(9)], [1 + 0.37 * i for i in range(9)]
-    (ended, quick), (late, slow) = (served(scheduler, price, sizes, gives) for price in (cost, Slow(cost)))
+    assert (cost.accepted_per_step, cost.verified_per_step) == (pytest.approx(2.176), 4)
+    sizes, accepted_per_step = [(100 + i, 40 + 7 * i) for i in range(9)], [1 + 0.37 * i for i in range(9)]
+    (ended, quick), (late, slow) = (served(scheduler, price, sizes, accepted_per_step) for price in (cost, Slow(cost)))
     assert list(ended) == list(late)
     np.testing.assert_allclose(list(ended.values()), list(late.values()), rtol=1e-9)
     np.testing.assert_allclose(quick._log, slow._log, rtol=1e-9)
@@ -170,7 +170,7 @@ def test_skipping_steps_changes_nothing_where_requests_draft_differently(schedul
 )
 def test_whoever_is_preempted_everybody_is_served(sizes, spare, budget):
     capacity = max(sum(size) for size in sizes) + spare + 4
-    ended, record = served(Chunked(budget, inf, capacity, True), Drafting(brings=1), sizes)
+    ended, record = served(Chunked(budget, inf, capacity, True), Drafting(verified_per_step=1), sizes)
     found = record.result(max(now for _, now in ended.values())).requests
     assert sorted(zip(found.n_in, found.n_out, strict=True)) == sorted(sizes)
     assert (found.finished >= found.first_token).all()

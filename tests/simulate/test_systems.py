@@ -12,8 +12,8 @@ from inference_math.simulate import (
     Aggregated,
     Chunked,
     Disaggregated,
-    Habits,
     Reuse,
+    SchedulerPolicy,
     StepCost,
     closed_loop,
     replay,
@@ -79,7 +79,7 @@ def grown(inside):
 def played(trace, cost, scheduler, reuse):
     """Every step of one engine, one after the other: lists, sums over them, nothing skipped; who came last goes."""
     budget = scheduler.budget if isinstance(scheduler, Chunked) else inf
-    alone = isinstance(scheduler, Chunked) and scheduler.habits.alone
+    alone = isinstance(scheduler, Chunked) and scheduler.policy.alone
     waiting, preempted = sent(trace, reuse), 0
     now, inside, gone, gaps, log = 0.0, [], [], [], []
     while waiting or inside:
@@ -166,9 +166,9 @@ def traces(draw, least=1, longest=(1, 3, 12), apart=(0.0, 1.0, 10.0, 100.0)):
 
 max_batches = st.sampled_from([1, 2, 5, inf])
 capacities = st.sampled_from([42, 60, 100, inf])
-budgets, habits = st.sampled_from([1, 2, 3, 7, 16, 64]), st.builds(Habits, alone=st.booleans())
+budgets, policy = st.sampled_from([1, 2, 3, 7, 16, 64]), st.builds(SchedulerPolicy, alone=st.booleans())
 one_engine = st.builds(Aggregated, max_batches, capacities) | st.builds(
-    Chunked, budgets, max_batches, capacities, habits=habits
+    Chunked, budgets, max_batches, capacities, policy=policy
 )
 crowds, narrow = st.sampled_from([5, inf]), st.sampled_from([60, 70, 90])
 
@@ -184,7 +184,7 @@ def test_prefill_units_have_their_own_steps():
 
 
 growing = st.builds(Aggregated, crowds, narrow, st.just(True)) | st.builds(
-    Chunked, budgets, crowds, narrow, st.just(True), habits
+    Chunked, budgets, crowds, narrow, st.just(True), policy
 )
 pools = st.builds(
     Disaggregated, st.integers(1, 2), st.integers(1, 2), st.just(0.0) | coefficient, max_batches, capacities,
@@ -361,10 +361,12 @@ growing = st.builds(
 
 
 @settings(max_examples=150)
-@given(trace=traces(), cost=costs, scheduler=growing, gives=st.sampled_from([1, 1.7]))
-def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(trace, cost, scheduler, gives):
+@given(trace=traces(), cost=costs, scheduler=growing, accepted_per_step=st.sampled_from([1, 1.7]))
+def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(
+    trace, cost, scheduler, accepted_per_step
+):
     record = Record(0, True, True)
-    system = system_of(scheduler, None, gives, 1)
+    system = system_of(scheduler, None, accepted_per_step, 1)
     rows = zip(trace.arrival, *trace.rows(), strict=True)
     requests = [Request(i, float(time), *map(int, tokens)) for i, (time, *tokens) in enumerate(rows)]
     pools = PoolEngines(system, timed(cost), timed(cost), Client(requests, 0, 0.0), record)
@@ -374,13 +376,13 @@ def test_a_decode_unit_never_holds_more_than_its_capacity_and_serves_everybody(t
     )
     own = run.log.engine >= scheduler.prefill_units * scheduler.groups
     decoding = run.log[own & (run.log.decodes + run.log.prefills > 1)]
-    after = decoding.context + decoding.tokens + gives * decoding.decodes
+    after = decoding.context + decoding.tokens + accepted_per_step * decoding.decodes
     assert (after <= scheduler.kv_capacity + 1e-6).all()
     for unit in pools.units:
         assert unit.batch.room.tokens == pytest.approx(scheduler.kv_capacity)
         assert unit.idle()
     assert (run.requests.finished >= run.requests.first_token).all()
-    if gives == 1:
+    if accepted_per_step == 1:
         assert len(run.every_gap) == sum(trace.n_out - 1)
         spans = run.requests.finished - run.requests.first_token
         assert np.sum(run.every_gap) == pytest.approx(spans.sum(), rel=1e-9, abs=1e-9)

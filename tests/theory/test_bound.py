@@ -121,7 +121,7 @@ def over_bound(prompt, scheduler, users, work=EQUAL, overlap="none"):
 @pytest.mark.parametrize(
     "scheduler",
     [
-        simulate.Aggregated(), simulate.Chunked(200), simulate.Chunked(2000, habits=simulate.Habits(every=30)),
+        simulate.Aggregated(), simulate.Chunked(200), simulate.Chunked(2000, policy=simulate.SchedulerPolicy(every=30)),
         simulate.Disaggregated(3, 2, max_batch=40), simulate.Disaggregated(1, 3),
     ],
 )  # fmt: skip

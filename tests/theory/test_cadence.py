@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from inference_math import simulate, theory
-from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate import Chunked, SchedulerPolicy, StepCost
 from inference_math.workload import Trace, Workload
 
 answers, cadences = st.floats(2, 5000), st.integers(1, 200)
@@ -68,7 +68,7 @@ def test_without_a_guard_the_queue_grows_beyond_the_largest_cadence(guard, late)
     for every, grows in ((4, False), (8, late)):
         run = simulate.open_loop(
             Workload(100, 30, lengths="geometric"), cost, rate=10.0, requests=3000, warmup=200,
-            scheduler=Chunked(260, habits=Habits(every=every, guard=guard, whole=True)),
+            scheduler=Chunked(260, policy=SchedulerPolicy(every=every, guard=guard, whole=True)),
         )  # fmt: skip
         waits = run.requests.sort_values("arrival").ttft.to_numpy()
         assert (waits[-500:].mean() > 5 * waits[:500].mean()) == grows
@@ -80,7 +80,9 @@ def test_a_burst_in_equal_groups_is_the_simulator_s(every, together):
     cost = StepCost(t_w=0.2, prompt=1.0)
     trace = Trace(np.full(8, 100), np.full(8, 500), arrival=np.zeros(8))
     room = 100 * together + 8
-    run = simulate.replay(trace, cost, scheduler=Chunked(room, habits=Habits(every=every, guard=False, whole=True)))
+    run = simulate.replay(
+        trace, cost, scheduler=Chunked(room, policy=SchedulerPolicy(every=every, guard=False, whole=True))
+    )
     said = theory.ttft_burst_cadence(B=8, together=together, every=every, t_w=0.2, ttft_1=1.0, clean=0.2)
     assert run.requests.ttft.mean() == pytest.approx(said)
 

@@ -8,7 +8,7 @@ from grids import rest_long
 from hypothesis import given, settings, strategies as st
 
 from inference_math import simulate, theory
-from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate import Chunked, SchedulerPolicy, StepCost
 from inference_math.workload import Requests, Workload
 
 PROMPT = 1000
@@ -32,7 +32,7 @@ class Answers:
 
 
 def played(source, users, each, together, seed=0, front=0.0):
-    chunks = Chunked(together * PROMPT + users, habits=Habits(whole=True))
+    chunks = Chunked(together * PROMPT + users, policy=SchedulerPolicy(whole=True))
     return simulate.benchmark(
         source, COST, concurrency=users, requests=users * each, scheduler=chunks, seed=seed, front=front
     ).requests

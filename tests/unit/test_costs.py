@@ -31,7 +31,7 @@ def test_measured_steps_are_slower_than_the_floor(tp):
     for one, n in zip(numbers.each, n_in.tolist(), strict=True):
         for decodes, prompts in ((1, 0), (64, 0), (16, 0.2), (0, 1)):
             least = unit.floor.step_time(decodes, n + 85, prompts * n)
-            assert one.mixed(decodes, prompts) > least
+            assert one.step_seconds(decodes, prompts) > least
     assert (numbers.T_decode > 0).all()
     assert numbers.kv_capacity == pytest.approx(unit.kv_capacity)
     assert numbers.places.tolist() == [unit.places(Workload(n, 170)) for n in n_in.tolist()]
@@ -51,7 +51,7 @@ def test_several_lengths_are_one_after_the_other():
 
 def test_a_mean_is_the_sum_over_who_prefills_and_the_talk_s_in_a_step_that_is_a_sum():
     numbers, shares = measured(), stats.binom(31, 1 / 170).pmf(np.arange(32))
-    seconds = [numbers.mixed(32 - k, k) for k in range(32)]
+    seconds = [numbers.step_seconds(32 - k, k) for k in range(32)]
     assert numbers.tpot(32) == pytest.approx(shares @ seconds)
     talk = numbers.additive
     full = {"B": 32, "n_out": 170, "ttft_1": talk.ttft_1, "delta_h": talk.delta_h, "t_w": talk.t_w}
@@ -127,9 +127,9 @@ def test_the_price_list_gives_back_what_it_was_read_off():
 def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
     numbers = measured()
     shorter = numbers.with_prefill(4)
-    assert shorter.mixed(3, 1) == numbers.mixed(3, 0.25)
-    assert shorter.ttft_1 == pytest.approx(numbers.mixed(0, 0.25) - numbers.t_w)
-    assert shorter.mixed(3, 0) == numbers.mixed(3, 0)
+    assert shorter.step_seconds(3, 1) == numbers.step_seconds(3, 0.25)
+    assert shorter.ttft_1 == pytest.approx(numbers.step_seconds(0, 0.25) - numbers.t_w)
+    assert shorter.step_seconds(3, 0) == numbers.step_seconds(3, 0)
     before, after = numbers.overlapping("serial-kv"), shorter.overlapping("serial-kv")
     assert after(300, 0) == pytest.approx(before(300, 0))
     assert after(0, 4) == pytest.approx(before(0, 1))
@@ -137,21 +137,23 @@ def test_a_shorter_prompt_is_a_part_of_one_and_a_decode_stays_whole():
 
 def test_a_load_hides_under_all_that_a_step_does():
     numbers = measured()
-    step = numbers.mixed(8, 0.5)
-    assert numbers.with_store(0.5, 0.99 * step).mixed(8, 1) == step
-    assert numbers.with_store(0.5, 1.01 * step).mixed(8, 1) == pytest.approx(1.01 * step)
+    step = numbers.step_seconds(8, 0.5)
+    assert numbers.with_store(0.5, 0.99 * step).step_seconds(8, 1) == step
+    assert numbers.with_store(0.5, 1.01 * step).step_seconds(8, 1) == pytest.approx(1.01 * step)
     assert numbers.with_store(1.0, 0.0).ttft_1 > 0
     with pytest.raises(ValueError, match="overlap must be None for numbers with a store"):
         numbers.with_store(0.5, 1.0).overlapping("full")
     slow = numbers.with_store(0.5, 1.0)
     assert slow.ttft_1 + slow.t_w == 1.0
-    assert slow.mixed(8, 0) == numbers.mixed(8, 0)
+    assert slow.step_seconds(8, 0) == numbers.step_seconds(8, 0)
     # The same as the form's own account of a slow store.
     unit = Unit.of(LLAMA, H100, 2, "fp8", "fp8")
     read_bw = 5e8
     load = theory.kv_load_time(kv_token=LLAMA.kv_token("fp8"), io_bw=read_bw) * 0.5 * 2200
     said = unit.costs(Workload(2200, 170, 0.5), read_bw)
-    assert unit.costs(Workload(2200, 170)).with_store(0.5, load).mixed(8, 1) == pytest.approx(said.mixed(8, 1))
+    assert unit.costs(Workload(2200, 170)).with_store(0.5, load).step_seconds(8, 1) == pytest.approx(
+        said.step_seconds(8, 1)
+    )
 
 
 @given(alpha=st.floats(0, 1), e=st.floats(0.2, 50), B=st.integers(1, 200))

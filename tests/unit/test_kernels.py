@@ -11,7 +11,7 @@ from inference_math.evidence import load
 from inference_math.unit.coefficients import SHARES
 from inference_math.unit.kernels import ENGINES, PROJECTIONS, TABLED, kernels
 from inference_math.unit.mixing import MOST, kernel_values
-from inference_math.unit.nearest import levels, standpoint
+from inference_math.unit.nearest import coefficient_key, levels
 from inference_math.unit.steps import NO_INDEX, index_of
 
 KERNELS = kernels()
@@ -19,7 +19,7 @@ TABLE = load("operators").frame
 
 
 def found(model, gpu, weights, engine="vllm", **more):
-    at = standpoint(catalogue.model(model), catalogue.gpu(gpu), weights, engine, **more)
+    at = coefficient_key(catalogue.model(model), catalogue.gpu(gpu), weights, engine, **more)
     return kernel_values(KERNELS, levels().centre[at.levels["engine"]], at)
 
 

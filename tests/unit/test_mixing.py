@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from inference_math.unit import mixing as calibrate
 from inference_math.unit.coefficients import SHARES
-from inference_math.unit.types import AttentionKernel, Kernel, Kernels, Levels, Operators
+from inference_math.unit.types import AttentionKernel, Kernel, Kernels, MixedEffects, Operators
 
 KERNEL = Kernel(memory=0.8, compute=0.6, launch=4e-6, rate="bf16")
 LOOKS = AttentionKernel(memory=0.9, compute=0.6, launch=1e-5, rate="bf16", decode=0.7, slower=1.0, choosing=0.0)
@@ -20,18 +20,18 @@ KERNELS = Kernels(
 CENTRE = dict.fromkeys(SHARES, 0.3) | {"layer": 1e-5, "collective_latency": 1e-6}
 NONE = dict.fromkeys(CENTRE, 0.0)
 FAR = dict.fromkeys(CENTRE, 0.3)
-LEVELS = Levels(
-    centre={"vllm": CENTRE, "vllm-2025": CENTRE},
-    moves={
+LEVELS = MixedEffects(
+    intercept={"vllm": CENTRE, "vllm-2025": CENTRE},
+    effects={
         "engine": {"vllm": NONE | {"bf16": -0.1, "layer": 0.2}},
         "model": {"vllm/a": NONE | {"layer": 0.5}},
         "generation": {"Hopper": NONE | {"bf16": -0.1}},
         "kind": {"dense": NONE | {"bf16": 0.05}},
         "weights": {"fp8": NONE},
     },
-    together=[["Hopper", "dense", "fp8"]],
-    seen=dict.fromkeys(CENTRE, 0.1),
-    unseen=dict.fromkeys(("engine", "generation", "kind"), FAR)
+    interactions=[["Hopper", "dense", "fp8"]],
+    sd_seen=dict.fromkeys(CENTRE, 0.1),
+    sd_unseen=dict.fromkeys(("engine", "generation", "kind"), FAR)
     | {"model": NONE | {"layer": 0.4}, "weights": dict.fromkeys(CENTRE, 0.2)},
     spread={},
 )
@@ -47,7 +47,7 @@ GENERATION = {"generation": "Hopper", "kind": "dense", "weights": "fp8"}
 
 def at(of=DENSE, engine="vllm", gpu="h100", generation="Hopper", weights="fp8", kv="bf16", together=1):
     given = {"gpu": gpu, "generation": generation, "weights": weights, "kv": kv}
-    return calibrate.standpoint_of(engine, "vllm", given, together, of)
+    return calibrate.coefficient_key_of(engine, "vllm", given, together, of)
 
 
 def test_a_unit_stands_at_the_levels_of_its_parts_and_at_its_own_kernels():
@@ -100,11 +100,11 @@ def test_fp8_with_one_scale_for_a_tensor_stands_at_a_level_that_nobody_served():
     here = at(replace(SPARSE, blocks="fp8"))
     assert (here.levels["weights"], here.common, here.routed) == (calibrate.ONE_SCALE, "fp8", "fp8")
     assert at(DENSE).levels["weights"] == "fp8"  # of dense models both were
-    known = replace(LEVELS, moves=LEVELS.moves | {"weights": {"fp8": NONE | {"fp8": 0.2}}})
+    known = replace(LEVELS, effects=LEVELS.effects | {"weights": {"fp8": NONE | {"fp8": 0.2}}})
     one, blocks = (calibrate.composed(known, KERNELS, at(replace(SPARSE, blocks=way))) for way in ("fp8", "fp8 blocks"))
     assert blocks["values"]["fp8"] == pytest.approx(one["values"]["fp8"] * exp(0.2) * 0.3 / 0.5)
     assert one["widths"]["fp8"] > blocks["widths"]["fp8"]
-    told = replace(LEVELS, together=[["Hopper", "dense", "fp8"], ["Hopper", "dense", "nvfp4"]])
+    told = replace(LEVELS, interactions=[["Hopper", "dense", "fp8"], ["Hopper", "dense", "nvfp4"]])
     given = at().levels
     assert calibrate.precisions_known(told, given) == ["fp8", "nvfp4"]
     assert calibrate.precisions_known(told, given | {"weights": calibrate.ONE_SCALE}) == ["fp8 in blocks", "nvfp4"]
@@ -115,14 +115,14 @@ def test_a_mixture_in_bf16_that_nobody_served_is_no_faster_than_its_own_in_fp8(s
     slow = {"layer": 1.0, "grouped": -1.0}
     centre = {"vllm": CENTRE | {"expert_imbalance": 1.0}}
     none = NONE | {"expert_imbalance": 0.0}
-    moves = {factor: {level: none | move for level, move in each.items()} for factor, each in LEVELS.moves.items()}
+    moves = {factor: {level: none | move for level, move in each.items()} for factor, each in LEVELS.effects.items()}
     moves["weights"] = {"fp8": none | slow | {"expert_imbalance": 0.5}, "bf16": none | {"expert_imbalance": -0.5}}
     if served:
         moves["model"]["vllm/b"] = none
-    wide = {name: dict(each, expert_imbalance=0.1) for name, each in LEVELS.unseen.items()}
-    levels = Levels(
-        centre=centre, moves=moves, seen=LEVELS.seen | {"expert_imbalance": 0.1}, unseen=wide, spread={},
-        together=[["Hopper", SPARSE.kind, "fp8"], ["Hopper", SPARSE.kind, "bf16"]],
+    wide = {name: dict(each, expert_imbalance=0.1) for name, each in LEVELS.sd_unseen.items()}
+    levels = MixedEffects(
+        intercept=centre, effects=moves, sd_seen=LEVELS.sd_seen | {"expert_imbalance": 0.1}, sd_unseen=wide, spread={},
+        interactions=[["Hopper", SPARSE.kind, "fp8"], ["Hopper", SPARSE.kind, "bf16"]],
     )  # fmt: skip
     plain, fp8 = (calibrate.composed(levels, KERNELS, at(SPARSE, weights=way))["values"] for way in ("bf16", "fp8"))
     rates = plain["bf16"] * plain["grouped"], 2 * fp8["fp8"] * fp8["grouped"]
@@ -137,7 +137,7 @@ def test_a_mixture_in_bf16_that_nobody_served_is_no_faster_than_its_own_in_fp8(s
 
 
 def test_no_share_reaches_the_datasheet():
-    wild = replace(LEVELS, moves=LEVELS.moves | {"kind": {"dense": NONE | {"bf16": 3.0, "layer": 3.0}}})
+    wild = replace(LEVELS, effects=LEVELS.effects | {"kind": {"dense": NONE | {"bf16": 3.0, "layer": 3.0}}})
     values = calibrate.composed(wild, KERNELS, at())["values"]
     assert values["bf16"] == calibrate.MOST < 1
     assert values["layer"] > 1e-4

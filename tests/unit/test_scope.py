@@ -5,13 +5,13 @@ from msgspec.structs import replace
 from inference_math import Unit, Workload
 from inference_math.unit import scope
 from inference_math.unit.nearest import known_errors
-from inference_math.unit.types import ErrorRow, Stand
+from inference_math.unit.types import ErrorRow, ScoreKey
 
 ROW = ErrorRow(
     model="a", gpu="g", kind="dense", engine="vllm", maker="NVIDIA", generation="Hopper", weights="fp8", source="x",
     drafts="none", points=4.0, error=0.2, ttft=-1.0, inside=0.5, lacked=0.3,
 )  # fmt: skip
-STAND = Stand(**{name: getattr(ROW, name) for name in Stand.__struct_fields__})
+STAND = ScoreKey(**{name: getattr(ROW, name) for name in ScoreKey.__struct_fields__})
 WORK = Workload(1000, 200)
 
 
@@ -33,15 +33,15 @@ WORK = Workload(1000, 200)
     ],
 )
 def test_intervals_that_held_few_of_a_unit_s_points_are_wider_by_what_they_lacked(rows, lacked):
-    assert scope.lacking(STAND, rows) == lacked
+    assert scope.extra_log_sd(STAND, rows) == lacked
     assert len(scope.few_of(STAND, rows)) >= (lacked > 0)
 
 
 def test_where_no_point_set_anything_all_of_a_generation_tell():
     row = replace(ROW, maker="AMD", generation="CDNA 3", model="b", engine="sglang")
     here = replace(STAND, maker="AMD", generation="CDNA 3")
-    assert scope.lacking(here, [row]) == 0.3
-    assert scope.lacking(replace(here, generation="CDNA 4"), [row]) == 0.0
+    assert scope.extra_log_sd(here, [row]) == 0.3
+    assert scope.extra_log_sd(replace(here, generation="CDNA 4"), [row]) == 0.0
 
 
 def test_points_that_were_missed_lie_inside_of_what_is_printed_now():
@@ -49,11 +49,11 @@ def test_points_that_were_missed_lie_inside_of_what_is_printed_now():
     unit, other = Unit.of("qwen3-30b-a3b", "b200", weights="bf16"), Unit.of("qwen3-235b-a22b", "b200", 8, "bf16")
     own, wide = (unit.predict("tpot", WORK, 32, known=rows) for rows in ([], None))
     assert own.value == wide.value
-    assert unit.lacking > 0.1
+    assert unit.extra_log_sd > 0.1
     assert wide.high > own.high > own.low > wide.low
     factors = [np.log([one[1][0] for one in each.draws(WORK, 256)]).std() for each in (unit, other)]
-    assert factors[0] ** 2 - factors[1] ** 2 == pytest.approx(unit.lacking**2, rel=0.05)
-    assert unit.at_datasheet.lacking == 0  # not of a calibration that ships
+    assert factors[0] ** 2 - factors[1] ** 2 == pytest.approx(unit.extra_log_sd**2, rel=0.05)
+    assert unit.at_datasheet.extra_log_sd == 0  # not of a calibration that ships
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
@@ -62,8 +62,8 @@ def test_mixtures_on_the_mi300x_may_take_half_as_long_again(engine):
     unit = Unit.of("qwen3-30b-a3b", "mi300x", weights="fp8", engine=engine)
     found = unit.predict("tpot", WORK, 16)
     assert found.high / found.value > 1.54
-    assert Unit.of("qwen3-30b-a3b", "mi325x", weights="fp8", engine=engine).lacking == unit.lacking
-    assert Unit.of("qwen3-30b-a3b", "mi355x", weights="fp8", engine=engine).lacking == 0
+    assert Unit.of("qwen3-30b-a3b", "mi325x", weights="fp8", engine=engine).extra_log_sd == unit.extra_log_sd
+    assert Unit.of("qwen3-30b-a3b", "mi355x", weights="fp8", engine=engine).extra_log_sd == 0
 
 
 SERVED = {"model": "deepseek-v3", "gpu": "gb300", "tp": 8, "weights": "fp8", "engine": "sglang"}
@@ -121,4 +121,4 @@ def test_thresholds_of_scope():
     known, given = {"engine": ["vllm"], "gpu": ["g"]}, {"engine": "trtllm", "gpu": "g"}
     assert scope.wider(0.3, {"engine": 0.4, "gpu": 9.0}, known, given) == pytest.approx(0.5)
     assert [len(scope.too_long("m", 100.0, tokens)) for tokens in (100.0, 101.0)] == [0, 1]
-    assert scope.lacking(STAND, [ROW, replace(ROW, source="y", inside=1.0)]) == 0.0
+    assert scope.extra_log_sd(STAND, [ROW, replace(ROW, source="y", inside=1.0)]) == 0.0

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from inference_math import Unit, Workload, catalogue
 from inference_math.simulate import Steps
 from inference_math.unit import rates_of, shape_of, steps
-from inference_math.unit.fullest import fullest
-from inference_math.unit.mean import fullest_of
+from inference_math.unit.max_load import expected_max_load
+from inference_math.unit.mean import expected_max_loads
 from inference_math.unit.types import Index, Layout
 
 UNIT = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8")
@@ -55,7 +55,7 @@ def test_a_slow_store_makes_prefills_wait_and_a_fast_one_hides(read_bw):
     assert steps.kv_loaded(UNIT.numbers, 0.5 * 2200, read_bw) == pytest.approx(load)
     in_hbm, loaded = (steps.costs(UNIT.numbers, terms(UNIT), WORK, one, 1.0, 1.0) for one in (0.0, load))
     for decodes in (0, 8, 200):  # it hides under all that the step does, weight read and decodes with it
-        assert loaded.mixed(decodes, 1) == pytest.approx(max(load, in_hbm.mixed(decodes, 1)))
+        assert loaded.step_seconds(decodes, 1) == pytest.approx(max(load, in_hbm.step_seconds(decodes, 1)))
 
 
 @given(seconds=st.floats(0.001, 1), load=st.floats(0, 2))
@@ -74,9 +74,9 @@ def test_all_wait_for_what_the_fullest_group_loads_whose_stages_load_together(la
     found = steps.costs(unit.numbers, unit.terms, Workload(8000, 200, 0.9), 100.0, 1.0, 1.0)
     for prompts in (1.0, 3.0, 24.0):
         dealt = 100 * max(prompts / unit.dp, 1)
-        assert found.mixed(0.0, prompts) == pytest.approx(dealt)
-        assert found.mixed(64.0, prompts) == pytest.approx(100 * fullest(prompts, unit.dp, 1))
-        assert found.apiece(64.0, prompts) == pytest.approx(100 * prompts)
+        assert found.step_seconds(0.0, prompts) == pytest.approx(dealt)
+        assert found.step_seconds(64.0, prompts) == pytest.approx(100 * expected_max_load(prompts, unit.dp, 1))
+        assert found.step_with_chunk_each(64.0, prompts) == pytest.approx(100 * prompts)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_every_gpu_loads_its_own_copy_and_every_group_over_its_own_links(layout,
     loaded = steps.kv_loaded(deep.numbers, 0.9 * 2200, 8 * 1e8)
     slow = steps.costs(deep.numbers, terms(deep), work, loaded, 1.0, 1.0)
     alone = copies * deep.model.kv_token("fp8") * 0.9 * 2200 / (8 / at_once * 1e8)
-    assert slow.load == slow.mixed(0, 1) == pytest.approx(alone)
-    assert slow.mixed(0, 16) == pytest.approx(16 / at_once * alone)
+    assert slow.load == slow.step_seconds(0, 1) == pytest.approx(alone)
+    assert slow.step_seconds(0, 16) == pytest.approx(16 / at_once * alone)
 
 
 def test_a_request_keeps_the_links_of_its_store_for_what_it_loads_and_writes():
@@ -109,7 +109,7 @@ def test_a_step_s_factor_and_a_prompt_s_are_two_and_neither_beats_the_floor(unit
     context, cached = 2200 + 85, 0.5 * 2200
     least = steps.floor_step(steps.floor_terms(unit.numbers), decodes, context, 2200 - cached, cached, prompts)
     bare, whole = (steps.step(terms(unit), decodes, context, 2200 - cached, cached, n) for n in (0, prompts))
-    seconds = drawn.mixed(decodes, prompts)
+    seconds = drawn.step_seconds(decodes, prompts)
     # The mean context is half a token shorter than that of whole numbers.
     assert seconds == pytest.approx(max(least, factor * bare + prompt * (whole - bare)), rel=1e-3)
     assert seconds >= least
@@ -120,10 +120,10 @@ def test_what_is_read_off_a_step_has_its_factor_and_waiting_is_a_prompt_s():
     for name in ("cache_read", "own", "t_w"):
         assert getattr(slow, name) == pytest.approx(2 * getattr(plain, name))
     # t_w, the read and what a decode adds besides make a step of one decode.
-    assert plain.t_w + plain.cache_read + plain.own == pytest.approx(plain.mixed(1, 0))
+    assert plain.t_w + plain.cache_read + plain.own == pytest.approx(plain.step_seconds(1, 0))
     assert steps.costs(UNIT.numbers, terms(UNIT), WORK, 0.0, 0.1, 1.0).t_w > 0.1 * plain.t_w  # the floor
     once, twice = (steps.costs(UNIT.numbers, terms(UNIT), WORK, 1e9, 1.0, prompt) for prompt in (1.0, 2.0))
-    assert twice.mixed(0, 1) == pytest.approx(2 * once.mixed(0, 1))
+    assert twice.step_seconds(0, 1) == pytest.approx(2 * once.step_seconds(0, 1))
 
 
 FLOORS = [UNIT, MIXTURE, Unit.of("deepseek-v3", "h20", 16, "fp8", "fp8"), Unit.of("gpt-oss-120b", "h200-sxm")]
@@ -280,8 +280,11 @@ def test_who_sends_together_keeps_all_groups_busy_beside_decodes_and_one_without
     own = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8))
     for together, beside in ((True, 1 / 8), (False, 1.0)):
         told = replace(own, synchronized_arrivals=together)
-        assert [steps.busiest_prompts(told, decodes, 1.0, max, min, fullest) for decodes in (0, 9)] == [1.0, beside]
-        assert steps.busiest_prompts(told, 0, 24.0, max, min, fullest) == 3
+        assert [steps.busiest_prompts(told, decodes, 1.0, max, min, expected_max_load) for decodes in (0, 9)] == [
+            1.0,
+            beside,
+        ]
+        assert steps.busiest_prompts(told, 0, 24.0, max, min, expected_max_load) == 3
 
 
 def test_two_prompts_are_dealt_out_without_decodes_and_fall_on_groups_by_chance_beside_them():
@@ -289,11 +292,11 @@ def test_two_prompts_are_dealt_out_without_decodes_and_fall_on_groups_by_chance_
     own = terms(Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8))
     decodes = [0, 0.5, 1, 100]
     expected = pytest.approx([1, 1 + 1 / 16, 1 + 1 / 8, 1 + 1 / 8])
-    assert [steps.busiest_prompts(own, beside, 2.0, max, min, fullest) for beside in decodes] == expected
-    both = np.full(4, 2.0), np.maximum, np.minimum, fullest_of
+    assert [steps.busiest_prompts(own, beside, 2.0, max, min, expected_max_load) for beside in decodes] == expected
+    both = np.full(4, 2.0), np.maximum, np.minimum, expected_max_loads
     assert steps.busiest_prompts(own, np.array(decodes), *both) == expected
     alone = terms(UNIT)
-    assert steps.busiest_prompts(alone, 100, 2.5, max, min, fullest) == 2.5
+    assert steps.busiest_prompts(alone, 100, 2.5, max, min, expected_max_load) == 2.5
 
 
 @pytest.mark.parametrize(("name", "indexed"), [("glm-5", 78), ("glm-5.2", 21), ("deepseek-v3", 0)])
@@ -374,7 +377,7 @@ def test_a_decode_s_products_and_its_reads_are_joined_as_in_a_kernel(unit):
 def test_a_decode_that_drafts_brings_its_drafts_into_the_products():
     drafting = steps.unit_terms(steps.drafting(UNIT.numbers, 3, 0.8), UNIT.found())
     spans = [(one, steps.spans_of(one, 1000, 0, 0, min)) for one in (terms(UNIT), drafting)]
-    plain, four = (steps.parts(one, of, 8, 0, max, min, fullest)[1] for one, of in spans)
+    plain, four = (steps.parts(one, of, 8, 0, max, min, expected_max_load)[1] for one, of in spans)
     head = drafting.head
     longer = 1 + 3 / 80
     assert four == pytest.approx(longer * 4 * (plain - 8 * head) + longer * 32 * head)

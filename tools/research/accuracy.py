@@ -21,7 +21,7 @@ from inference_math.workload import RandomLengths, Workload
 from inference_math_bench.lab.analysis import expanded
 from inference_math_bench.lab.experiments.bench import N_IN, N_OUT
 from inference_math_planner.calibrate.files import Runs
-from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.benchmarks import policy_of
 
 __all__ = [
     "coverage", "mape", "mlenergy", "published", "qwen", "silybench", "silybench_results",
@@ -91,7 +91,7 @@ def silybench_tails(units: Mapping[str, Unit], q: float = 0.95) -> pd.DataFrame:
             Steps(unit),
             concurrency=int(row["concurrency"]),
             requests=max(int(row["requests"]), int(row["concurrency"])),
-            scheduler=Chunked(8192, max_batch=unit.places(work), habits=habits_of(unit.engine, version=unit.version)),
+            scheduler=Chunked(8192, max_batch=unit.places(work), policy=policy_of(unit.engine, version=unit.version)),
             front=unit.front.seconds,
         )
         tables.append(

@@ -16,7 +16,7 @@ from inference_math import simulate
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.workload import Trace, Workload
-from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.benchmarks import policy_of
 
 __all__ = ["compared", "played"]
 
@@ -75,7 +75,7 @@ def _times(unit: Unit, rows: pd.DataFrame) -> dict[str, np.ndarray]:
         max_batch=float(one["max_batch"] * one["dp"]),
         kv_capacity=float(unit.kv_tokens(mean.n_in + mean.n_out)),
         grows=True,
-        habits=habits_of(unit.engine, version=unit.version),
+        policy=policy_of(unit.engine, version=unit.version),
     )
     trace = Trace.from_frame(rows.rename(columns={"arrival_s": "arrival"}))
     run = simulate.replay(trace, simulate.Steps(unit), scheduler=engine)

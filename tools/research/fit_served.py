@@ -26,8 +26,8 @@ from inference_math.catalogue import GPUS
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, DATASHEET, ENGINES
 from inference_math.unit.mixing import FACTORS
-from inference_math.unit.nearest import TOGETHER, served as composed, standpoint
-from inference_math.unit.types import Levels
+from inference_math.unit.nearest import TOGETHER, coefficient_key, served as composed
+from inference_math.unit.types import MixedEffects
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     loops = [*from_served.loops_of(list(served.loops(points, DATASHEET))), *halves.closed()]
     found = from_served.fit(sound(loops))
     write(table(found.levels), options.out / "served_levels.csv", *COEFFICIENTS)
-    write(pd.DataFrame(found.levels.together, columns=TOGETHER), options.out / "served_together.csv")
+    write(pd.DataFrame(found.levels.interactions, columns=TOGETHER), options.out / "served_together.csv")
     if options.levels:
         return
     apart = pd.concat([left_out(loops, found), other_source(found.levels)], ignore_index=True)
@@ -57,10 +57,10 @@ def main() -> None:
     print(f"left out: mean {ratio.mean():.3f}, median {ratio.median():.3f}")
 
 
-def table(levels: Levels) -> pd.DataFrame:
+def table(levels: MixedEffects) -> pd.DataFrame:
     """Return the levels as rows, but those of engines that the catalogue lacks."""
-    known = [name for name in levels.centre if name.split("-")[0] in ENGINES]
-    told = {"centre": levels.centre, **levels.moves, "seen": {"": levels.seen}, "unseen": levels.unseen}
+    known = [name for name in levels.intercept if name.split("-")[0] in ENGINES]
+    told = {"centre": levels.intercept, **levels.effects, "seen": {"": levels.sd_seen}, "unseen": levels.sd_unseen}
     rows = [
         {"factor": factor, "level": level, **told[factor][level]}
         for factor in ("centre", *FACTORS, "seen", "unseen")
@@ -88,7 +88,7 @@ def left_out(loops: list[served.Loop], found: from_served.Fit) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def predicted(loop: served.Loop, levels: Levels) -> pd.DataFrame:
+def predicted(loop: served.Loop, levels: MixedEffects) -> pd.DataFrame:
     """Return the rows of a loop with e2e under some levels, ends of its interval, and the model's kind."""
     unit = under(loop.unit, levels)
     told, tpot = unit.predict("e2e", loop.work, loop.users, 0.9, known=[]), unit.tpot(loop.work, loop.users)
@@ -96,15 +96,15 @@ def predicted(loop: served.Loop, levels: Levels) -> pd.DataFrame:
     return loop.rows.assign(**{name: each * loop.waiting for name, each in times.items()}, tpot=tpot, kind=unit.kind)
 
 
-def other_source(levels: Levels) -> pd.DataFrame:
+def other_source(levels: MixedEffects) -> pd.DataFrame:
     """Return ML.ENERGY's rows with what the levels predict; of these only the time of a token is known."""
     rows = served.external_results(unit=lambda unit: under(unit, levels), source="ML.ENERGY")
     return rows.assign(e2e=rows["tpot"], e2e_s=rows["tpot_s"])
 
 
-def under(unit: Unit, levels: Levels) -> Unit:
+def under(unit: Unit, levels: MixedEffects) -> Unit:
     """Return a unit with the coefficients that levels compose."""
-    at = standpoint(
+    at = coefficient_key(
         unit.model, unit.gpu, unit.weights, unit.engine, unit.version, kv=unit.kv, together=unit.tp * unit.dp
     )
     return unit.calibrated(composed(levels, at))

@@ -32,7 +32,7 @@ from inference_math import catalogue
 from inference_math.unit.coefficients import COEFFICIENTS, ZERO_SHOT_SCOPE, Calibration
 from inference_math.unit.kernels import kernels
 from inference_math.unit.mixing import composed
-from inference_math.unit.nearest import levels, standpoint
+from inference_math.unit.nearest import coefficient_key, levels
 from inference_math.unit.operators import H100
 
 # What operators of dense models on one GPU do not tell.
@@ -64,7 +64,7 @@ def fitted(steps: pd.DataFrame, engine: str, seen: pd.DataFrame) -> Calibration:
     others = from_operators.left_out(chosen, "model")
     found = from_operators.fit(chosen).coefficients
     model, gpu = catalogue.model("llama-3-70b"), catalogue.gpu(H100)
-    untold = composed(levels(), kernels(), standpoint(model, gpu, "fp8", engine, together=8))
+    untold = composed(levels(), kernels(), coefficient_key(model, gpu, "fp8", engine, together=8))
     served = {name: untold["values"][name] for name in SERVED}
     bf16, between = from_steps.new_unit(from_steps.rates(found))
     values = replace(found, bf16=bf16, attention=bf16, per_sequence_overhead=float(seen["seconds"].min()), **served)

@@ -21,7 +21,7 @@ from scipy.optimize import least_squares
 from inference_math import catalogue, theory
 from inference_math.unit import Unit, matrix_bytes
 from inference_math.unit.coefficients import Coefficients
-from inference_math.unit.mean import fullest_of
+from inference_math.unit.mean import expected_max_loads
 from inference_math.unit.operators import H100, Operators
 from inference_math.unit.steps import parts, spans_of, unit_terms
 from inference_math.unit.types import UnitNumbers
@@ -112,7 +112,7 @@ def _law(steps: pd.DataFrame) -> Callable[[Coefficients], NDArray[np.float64]]:
         for places, numbers, batch, context, n_in in each:
             terms = unit_terms(numbers, values)
             spans = spans_of(terms, context, n_in, 0.0, np.minimum)
-            part = parts(terms, spans, batch, 1.0 * (n_in > 0), np.maximum, np.minimum, fullest_of)
+            part = parts(terms, spans, batch, 1.0 * (n_in > 0), np.maximum, np.minimum, expected_max_loads)
             found[places] = theory.step_time.unchecked(part[0], part[1], sum(part[2:]))
         return found
 

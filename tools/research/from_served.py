@@ -28,11 +28,11 @@ from inference_math.catalogue import GPUS
 from inference_math.evidence.checks import Numbers
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, SHARES, Calibration
 from inference_math.unit.kernels import TABLED, kernels
-from inference_math.unit.mean import fullest_of, mean_seen
+from inference_math.unit.mean import expected_max_loads, mean_seen
 from inference_math.unit.mixing import FACTORS, MOST, kernel_values
-from inference_math.unit.nearest import TOGETHER, standpoint
+from inference_math.unit.nearest import TOGETHER, coefficient_key
 from inference_math.unit.steps import parts, spans_of, unit_terms
-from inference_math.unit.types import CoefficientValues, Levels
+from inference_math.unit.types import CoefficientValues, MixedEffects
 
 __all__ = [
     "BETWEEN",
@@ -87,7 +87,7 @@ STARTS, SCATTER = 3, 0.3  # places besides nothing that a fit starts from, in st
 class Fit:
     """Found coefficients: `levels` as `unit.mixing.composed` takes them, `moves` the fitted numbers."""
 
-    levels: Levels
+    levels: MixedEffects
     moves: NDArray[np.float64]
     names: tuple[tuple[str, str], ...]
 
@@ -101,7 +101,7 @@ class Asked:
         self.context = theory.mean_context(n_in=work.n_in, n_out=work.n_out, cv=0)
         self.e2e, self.tpot = rows["e2e_s"].to_numpy() / loop.waiting, rows["tpot_s"].to_numpy()
         version, layout = str(rows["version"].iloc[0]), unit.tp * unit.dp
-        at = standpoint(unit.model, unit.gpu, unit.weights, unit.engine, version, kv=unit.kv, together=layout)
+        at = coefficient_key(unit.model, unit.gpu, unit.weights, unit.engine, version, kv=unit.kv, together=layout)
         self.levels, self.engine = at.levels, at.levels["engine"]
         if (foreign := str(rows["engine"].iloc[0])) not in ENGINES:  # not in the catalogue: its unit is another's
             self.levels = self.levels | {"engine": foreign, "model": f"{foreign}/{unit.model.name}"}
@@ -122,7 +122,7 @@ class Asked:
         n_out, spans = self.work.n_out, spans_of(terms, self.context, self.work.n_in, 0.0, np.minimum)
 
         def step(decodes: Numbers, prompts: Numbers) -> Any:
-            each = parts(terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
+            each = parts(terms, spans, decodes, prompts, np.maximum, np.minimum, expected_max_loads)
             return theory.step_time.unchecked(each[0], each[1], sum(each[2:]))
 
         tpot = mean_seen(step, self.users, n_out, 0)
@@ -204,7 +204,7 @@ class _Problem:
         variances = [own[:, rows][:, :, rows].sum(axis=(1, 2)) for rows in map(list, sorted(seen))]
         return np.asarray(np.sqrt(np.mean(variances, axis=0)))
 
-    def levels(self, moves: NDArray[np.float64], widths: NDArray[np.float64]) -> Levels:
+    def levels(self, moves: NDArray[np.float64], widths: NDArray[np.float64]) -> MixedEffects:
         """Return the fitted levels: what engines start from, with what all share; all others as moves of it."""
         moved = moves * self.scale
         told: dict[str, dict[str, CoefficientValues]] = {factor: {} for factor in FACTORS}
@@ -213,12 +213,12 @@ class _Problem:
             own = row + moved[0] if factor == "engine" else row
             told[factor][level] = dict(zip(COEFFICIENTS, (own + 0.0).tolist(), strict=True))  # no -0
         together = sorted({tuple(one.levels[factor] for factor in TOGETHER) for one in self.asked})
-        return Levels(
-            centre={engine: centre(engine) for engine in told["engine"]},
-            moves=told,
-            seen=dict(zip(COEFFICIENTS, widths.tolist(), strict=True)),
-            unseen=BETWEEN,
-            together=[list(row) for row in together],
+        return MixedEffects(
+            intercept={engine: centre(engine) for engine in told["engine"]},
+            effects=told,
+            sd_seen=dict(zip(COEFFICIENTS, widths.tolist(), strict=True)),
+            sd_unseen=BETWEEN,
+            interactions=[list(row) for row in together],
             spread={},
         )
 

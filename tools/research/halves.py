@@ -31,7 +31,7 @@ from inference_math.unit import Unit
 from inference_math.unit.coefficients import ENGINES
 from inference_math.unit.nearest import known_errors
 from inference_math.workload import RandomLengths, Workload
-from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.benchmarks import policy_of
 
 __all__ = ["SAME", "choosing", "chosen", "closed", "first_tokens", "fitted", "predicted", "results", "score", "show"]
 
@@ -178,10 +178,10 @@ def _said(row: ServedRow) -> Recipe:
     kv = row["kv"] if isinstance(row["kv"], str) else unit_of(row, engine=name).usual_kv
     drafts = int(_given(row["drafted"], _DRAFTED)) if row["drafts"] == "mtp" else 0
     chunked = True if "enable_chunked_prefill" in str(row["told"]) else None
-    habits = habits_of(name, chunked, str(row["version"]))
+    policy = policy_of(name, chunked, str(row["version"]))
     free, budget = name == "trtllm", int(_given(row["budget"], usual))
     told: float | None = None if pd.isna(row["memory"]) else float(row["memory"])
-    return Recipe(budget, habits, kv, drafts, memory=told, free=free and told is not None)
+    return Recipe(budget, policy, kv, drafts, memory=told, free=free and told is not None)
 
 
 def _groups(name: str, row: ServedRow) -> int:

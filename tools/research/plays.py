@@ -27,7 +27,7 @@ class Cold:
 
     def __init__(self, cost: Any, seconds: float) -> None:
         self._cost, self._seconds = cost, seconds
-        self.gives, self.brings = cost.gives, cost.brings
+        self.accepted_per_step, self.verified_per_step = cost.accepted_per_step, cost.verified_per_step
         self.line = cost.line
 
     def __call__(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:

@@ -16,11 +16,11 @@ import pandas as pd
 from msgspec import structs
 
 from inference_math.evidence.checks import as_one_of
-from inference_math.simulate import Chunked, Habits
+from inference_math.simulate import Chunked, SchedulerPolicy
 from inference_math.unit import Unit
-from inference_math.unit.asked import weights_share
+from inference_math.unit.problem import weights_share
 from inference_math.unit.shapes import MEMORY
-from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.benchmarks import policy_of
 
 __all__ = ["ACCEPTED", "COLD", "EACH", "SPAN", "WARM", "Recipe", "ServedRow", "recipe_of", "unit_of"]
 
@@ -61,7 +61,7 @@ class Recipe:
     """
 
     budget: int
-    habits: Habits
+    policy: SchedulerPolicy
     kv: str
     drafts: int = 0
     cold: float = 0.0
@@ -77,7 +77,7 @@ class Recipe:
 
     def scheduler(self, places: float, ranks: int = 1) -> Chunked:
         """Return it as a scheduler with so many places, of so many groups of attention that step together."""
-        return Chunked(self.budget, max_batch=max(1, places), habits=self.habits, ranks=ranks)
+        return Chunked(self.budget, max_batch=max(1, places), policy=self.policy, ranks=ranks)
 
 
 def recipe_of(row: ServedRow) -> Recipe:
@@ -111,8 +111,8 @@ def _vllm(row: ServedRow) -> Recipe:
     asked = row["model"] == "gpt-oss-120b" and blackwell and row["version"] != "0.11"
     eight = doubled or asked or row["model"] == "llama-3-70b" or row["weights"] == "nvfp4"
     budget = 2 * _nominal(row["n_in"]) if doubled else 8192
-    habits = habits_of("vllm", version=str(row["version"]))
-    return Recipe(budget * int(row["dp"]), habits, "fp8" if eight else "bf16")
+    policy = policy_of("vllm", version=str(row["version"]))
+    return Recipe(budget * int(row["dp"]), policy, "fp8" if eight else "bf16")
 
 
 def _trtllm(row: ServedRow) -> Recipe:
@@ -128,7 +128,7 @@ def _trtllm(row: ServedRow) -> Recipe:
     """
     n_in, dp, users = _nominal(row["n_in"]), int(row["dp"]), int(row["users"])
     room: Any = {"memory": 0.9, "free": True}
-    whole = habits_of("trtllm")
+    whole = policy_of("trtllm")
     short = n_in == 1024 and _nominal(row["n_out"]) == 1024
     if row["model"] == "llama-3-70b":
         waiting = structs.replace(whole, wait_steps=20, wait_tokens=0.9 * 16_384)
@@ -145,10 +145,10 @@ def _trtllm(row: ServedRow) -> Recipe:
     today = str(row["version"]).startswith(("1.2", "1.3"))
     if today and not drafts:
         tokens = max(tokens, 8192)
-    habits = balanced if dp > 1 else whole
+    policy = balanced if dp > 1 else whole
     if today and not drafts and row["weights"] == "fp8" and short and users >= 64 and dp == 1:
-        habits = structs.replace(whole, wait_steps=40, wait_tokens=0.8 * tokens)
-    return Recipe(tokens * dp, habits, "fp8", drafts, memory=0.8, free=True)
+        policy = structs.replace(whole, wait_steps=40, wait_tokens=0.8 * tokens)
+    return Recipe(tokens * dp, policy, "fp8", drafts, memory=0.8, free=True)
 
 
 def _sglang(row: ServedRow) -> Recipe:
@@ -182,8 +182,8 @@ def _sglang(row: ServedRow) -> Recipe:
             budget, looks = 16_384, 10 if gpu == "b300" else 1
     if drafting and model != "deepseek-v3":
         drafts = 3
-    habits = Habits(alone=True, looks=looks, ahead=not drafting)
-    return Recipe(budget * int(row["dp"]), habits, kv, drafts, cold, memory)
+    policy = SchedulerPolicy(alone=True, looks=looks, ahead=not drafting)
+    return Recipe(budget * int(row["dp"]), policy, kv, drafts, cold, memory)
 
 
 def _sglang_amd(row: ServedRow) -> Recipe:
@@ -207,8 +207,10 @@ def _sglang_amd(row: ServedRow) -> Recipe:
             budget = 32_768
         elif kv == "fp8" and not newest:
             budget = 131_072
-    habits = Habits(alone=True, ahead=kv == "fp8" or not drafting)  # the script with FP8 exports SGLANG_ENABLE_SPEC_V2
-    return Recipe(budget * int(row["dp"]), habits, kv, drafts if drafting else 0, memory=0.8)
+    policy = SchedulerPolicy(
+        alone=True, ahead=kv == "fp8" or not drafting
+    )  # the script with FP8 exports SGLANG_ENABLE_SPEC_V2
+    return Recipe(budget * int(row["dp"]), policy, kv, drafts if drafting else 0, memory=0.8)
 
 
 def _atom(row: ServedRow) -> Recipe:
@@ -220,7 +222,7 @@ def _atom(row: ServedRow) -> Recipe:
     """
     few = str(row.get("date", "today")) < CHANGED[1]
     drafts = (1 if few else 3) if row["drafts"] == "mtp" else 0
-    return Recipe(16_384 * int(row["dp"]), Habits(whole=True, alone=True), "fp8", drafts)
+    return Recipe(16_384 * int(row["dp"]), SchedulerPolicy(whole=True, alone=True), "fp8", drafts)
 
 
 def _nominal(mean: float) -> int:

@@ -13,7 +13,7 @@ from recipes import Recipe, unit_of
 
 from inference_math import simulate
 from inference_math.evidence import load
-from inference_math.simulate import Habits
+from inference_math.simulate import SchedulerPolicy
 from inference_math.workload import Workload
 
 __all__ = ["BUDGET", "CROWDS", "LAYOUTS", "MOST", "SHARE", "by_layout", "played"]
@@ -69,7 +69,7 @@ def by_layout(found: pd.DataFrame) -> pd.DataFrame:
 def _play(row: Any) -> dict[str, Any]:
     own = unit_of(row, engine="trtllm", kv=row["kv"], pp=int(row["pp"]))
     work, groups, requests = Workload(float(row["n_in"]), float(row["n_out"])), int(row["dp"]), int(row["requests"])
-    recipe = Recipe(BUDGET * groups, Habits(whole=True), row["kv"], memory=SHARE, free=True)
+    recipe = Recipe(BUDGET * groups, SchedulerPolicy(whole=True), row["kv"], memory=SHARE, free=True)
     unit = recipe.sized(own)
     places = int(min(unit.places(work), MOST * groups, requests))
     run = simulate.benchmark(

@@ -19,15 +19,15 @@ from inference_math.catalogue import gpu
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case, under
 from inference_math.optimiser.choice import alone
-from inference_math.optimiser.doubt import doubt
+from inference_math.optimiser.gain_error import gain_error
 from inference_math.optimiser.load import pools_each, settings_row
 from inference_math.optimiser.settings import most_decodes
 from inference_math.optimiser.verdict import verdict
 from inference_math.simulate import Disaggregated, Steps
 from inference_math.unit import Unit
-from inference_math.unit.asked import target_of
 from inference_math.unit.front import front_of
 from inference_math.unit.nearest import known_comparisons
+from inference_math.unit.problem import search_constants
 from inference_math.workload import SLA, Workload
 
 __all__ = [
@@ -100,7 +100,7 @@ def chances(both: pd.DataFrame) -> pd.DataFrame:
     for how in HOW:
         known, found = known_comparisons()[f"pools, {how}"], []
         for _, row in both.iterrows():
-            own = doubt(known, KIND, gpu(str(row["gpu"])).generation, row["n_in"], row["n_out"])
+            own = gain_error(known, KIND, gpu(str(row["gpu"])).generation, row["n_in"], row["n_out"])
             found.append(verdict([row[how]], [1.0], own).chance if row[how] > 0 else float("nan"))
         told[how] = found
     return pd.DataFrame(told, index=both.index)
@@ -124,8 +124,8 @@ def gain_planned(split: pd.Series, rival: pd.Series) -> float:
     unit = _unit(rival)
     case = Case(unit, _work(rival), SLA(NO_LIMIT, rival["tpot_s"]))
     # SGLang's recipes compute prompts in steps of their own.
-    target = replace(target_of(case.asked), mixes=rival["engine"] == "trtllm")
-    best = max(alone(target, under(case), name).rate for name in ("aggregated", "chunked"))
+    constants = replace(search_constants(case.problem), mixes=rival["engine"] == "trtllm")
+    best = max(alone(constants, under(case), name).rate for name in ("aggregated", "chunked"))
     return full / (best * case.work.n_out / unit.gpus) if best > 0 else float("nan")
 
 
@@ -140,9 +140,11 @@ def places(both: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     for _, split in both.iterrows():
         unit = _unit(frame.loc[split["rival"]])
         case = Case(unit, _work(split), SLA(NO_LIMIT, split["tpot_s"]))
-        one, target = under(case), target_of(case.asked)
+        one, constants = under(case), search_constants(case.problem)
         decode = one.cache_read + one.own
-        found.append({"fits": (target.step - one.t_w) / decode, "prompt": one.ttft_1 / decode, "steps": target.steps})
+        found.append(
+            {"fits": (constants.step - one.t_w) / decode, "prompt": one.ttft_1 / decode, "steps": constants.steps}
+        )
     return pd.DataFrame(found, index=both.index)
 
 
@@ -186,12 +188,12 @@ def _each(row: pd.Series, tpot: float, prefills: list[int], decodes: list[int]) 
     """Return the requests/s of a prefill unit and of a decode unit of some layouts, and the GPUs of both."""
     unit, first = (_unit(_laid(row, layout)) for layout in (decodes, prefills))
     case = Case(unit, _work(row), SLA(NO_LIMIT, tpot), prefill=first)
-    target, one = target_of(case.asked), under(case)
-    batch = most_decodes(one.mixed, target.room, target.step)
-    together = max(1, min(target.together, recipe_of(_laid(row, prefills)).budget // case.work.n_in))
+    constants, one = search_constants(case.problem), under(case)
+    batch = most_decodes(one.step_seconds, constants.room, constants.step)
+    together = max(1, min(constants.together, recipe_of(_laid(row, prefills)).budget // case.work.n_in))
     if batch < 1:
         return 0.0, 0.0, [first.gpus, unit.gpus]
-    fed, taken = pools_each(target, one, settings_row(batch, together * case.work.n_in, 1, 1))
+    fed, taken = pools_each(constants, one, settings_row(batch, together * case.work.n_in, 1, 1))
     return fed, taken, [first.gpus, unit.gpus]
 
 
@@ -203,7 +205,7 @@ def _pools(row: pd.Series, unit: Unit, work: Workload) -> Disaggregated:
         int(row["prefill_workers"]), int(row["workers"]),
         transfer=token / LINK / first.tp, incoming=token / LINK / unit.gpus,
         max_batch=max(1, unit.places(work)), groups=first.dp,
-        budget=told.budget // first.dp, prefill=Steps(first.near(work)), ahead=told.habits.ahead,
+        budget=told.budget // first.dp, prefill=Steps(first.near(work)), ahead=told.policy.ahead,
     )  # fmt: skip
 
 

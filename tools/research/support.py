@@ -11,7 +11,7 @@ from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.workload import Workload
 from inference_math_planner.answers.notes import LEFT_OUT, SET_ASIDE
-from inference_math_planner.fleets.gpus import standing
+from inference_math_planner.fleets.gpus import provenance
 
 __all__ = ["FAMILIES", "STANDS", "matrix", "stands_behind"]
 
@@ -38,7 +38,7 @@ def stands_behind(unit: Unit) -> str:
     >>> stands_behind(Unit.of("minimax-m2", "b200", 4)), stands_behind(Unit.of("llama-3-8b", "l40s"))
     ('calibrated', 'scaled')
     """
-    said = standing(unit, Workload(1000, 100))
+    said = provenance(unit, Workload(1000, 100))
     return said if said in STANDS else "scaled"
 
 

@@ -20,7 +20,7 @@ from scipy.optimize import least_squares
 from inference_math.evidence import load
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import DATASHEET, ZERO_SHOT_SCOPE, Coefficients
-from inference_math.unit.nearest import levels, served, standpoint
+from inference_math.unit.nearest import coefficient_key, levels, served
 from inference_math.unit.operators import H100
 
 __all__ = ["KV", "added", "between_generations", "chats", "request_overhead", "requests", "widths"]
@@ -130,7 +130,9 @@ def _long() -> float:
     rows = load("vllm_kv_offload").frame
     rows = rows[rows["prompt_tokens"] > ZERO_SHOT_SCOPE["n_in"][1]]
     unit = Unit.of("llama-3-8b", H100)
-    moved = unit.calibrated(served(levels(), standpoint(unit.model, unit.gpu, unit.weights, unit.engine, kv=unit.kv)))
+    moved = unit.calibrated(
+        served(levels(), coefficient_key(unit.model, unit.gpu, unit.weights, unit.engine, kv=unit.kv))
+    )
     tokens, seconds = rows["prompt_tokens"].to_numpy(dtype=float), rows["compute_ms"].to_numpy(dtype=float) / 1e3
     return max(_root(np.log(each.prefill_time(tokens) / seconds)) for each in (unit, moved))
 

@@ -155,11 +155,11 @@ class Model:
     @cached_property
     def caches(self) -> dict[Cache, int]:
         """What layers keep of each token, each with how many layers there are that keep it."""
-        found: dict[Cache, int] = {}
+        counts: dict[Cache, int] = {}
         for layer in self.layers:
             for cache in layer.attention.caches:
-                found[cache] = found.get(cache, 0) + layer.count
-        return found
+                counts[cache] = counts.get(cache, 0) + layer.count
+        return counts
 
     @property
     def d_att(self) -> float:

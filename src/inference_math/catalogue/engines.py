@@ -178,9 +178,9 @@ def parsed(text: str) -> Mapping[str, EngineRecord]:
         For a record that lacks something, has something unknown, or another type than it should.
     """
     records: dict[str, EngineRecord] = {}
-    for name, told in tomllib.loads(text).items():
+    for name, keys in tomllib.loads(text).items():
         try:
-            record = records[name] = msgspec.convert(told, EngineRecord)
+            record = records[name] = msgspec.convert(keys, EngineRecord)
         except msgspec.ValidationError as error:
             raise ValueError(f"{name} must be an engine's record: {error}") from None
         usual = record.scheduler.usual

@@ -158,7 +158,7 @@ def _way_out(config: Config, kind: str) -> str:
     """Say as which known family an unknown one can be read, or what the nearest one misses."""
     mixture = any("expert" in field and bool(value) for field, value in config.content.items())
     latent = "kv_lora_rank" in config.content
-    found: list[tuple[bool, int, float, int, str]] = []
+    families: list[tuple[bool, int, float, int, str]] = []
     missed: list[tuple[float, str]] = []
     for family in FAMILIES:
         known, like = _UNIFORM.get(family), SequenceMatcher(None, family, kind).ratio()
@@ -173,18 +173,18 @@ def _way_out(config: Config, kind: str) -> str:
             missed.append((like, f"as {family}, {str(error).removeprefix(f'{config.file}: ')}"))
         else:
             left = sorted({field for field in noted if _LAYERS.search(field)} - noted.read)
-            found.append(
+            families.append(
                 (
                     _stem(family) == _stem(kind),
                     -len(left),
                     like,
-                    len(found),
+                    len(families),
                     f"{family}{', but for ' * bool(left)}{', '.join(left):.200}",
                 )
             )
-    if not found:
+    if not families:
         return "No known family can be read from it: " + "; ".join(why for _, why in sorted(missed)[:-3:-1])
-    *_, best = max(found)
+    *_, best = max(families)
     return (
         f"Its sizes can be read as those of {best}: if its layers are of that kind, give a copy of the file with that "
         "model_type"

@@ -181,11 +181,11 @@ def chosen(d_model: int, of: Heads, index: Index) -> Attention:
 
     The index has one key for all groups, in BF16, and one head of queries for each, which GPUs share like the groups.
     """
-    found = grouped(d_model, of)
+    attention = grouped(d_model, of)
     looks = index.heads * index.head
     keys = Cache(0, 1, looks / 2, 2.0 * looks, own_bytes=2.0 * index.head, least=2.0 * index.head)
-    caches = (replace(found.caches[0], reach=index.top_k), keys)
-    return replace(found, params=found.params + d_model * (looks + index.head), caches=caches)
+    caches = (replace(attention.caches[0], reach=index.top_k), keys)
+    return replace(attention, params=attention.params + d_model * (looks + index.head), caches=caches)
 
 
 def compressed(d_model: int, heads: int, sizes: Compressed, ratio: int, index: Index | None = None) -> Attention:
@@ -231,10 +231,10 @@ def latent(
     params += heads * v_head * d_model * (2 if gated else 1)
     each = 2.0 * (2 * kv_lora + rope)  # of a head in the latent space
     width, decode = heads * (nope + rope + v_head) / 2, heads * each
-    found = Cache(kv_lora + rope, 1, width, decode)
+    cache = Cache(kv_lora + rope, 1, width, decode)
     if index:
-        found = replace(found, reach=index.top_k, prompt=decode, least=FILLED * each)
-    caches: tuple[Cache, ...] = (found,)
+        cache = replace(cache, reach=index.top_k, prompt=decode, least=FILLED * each)
+    caches: tuple[Cache, ...] = (cache,)
     if index and indexed:
         looks = index.heads * index.head
         params += looks * (q_lora or d_model) + d_model * (index.head + index.heads)

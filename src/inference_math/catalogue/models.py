@@ -143,8 +143,8 @@ class _Catalogue(Mapping[str, T]):
 
     @cached_property
     def _entries(self) -> dict[str, T]:
-        found: dict[str, T] = self._read()
-        return found
+        entries: dict[str, T] = self._read()
+        return entries
 
     def __getitem__(self, name: str) -> T:
         if name not in self._entries:
@@ -203,11 +203,11 @@ def model(name: str) -> Model:
         raise TypeError(f"model must be a name, not {name!r:.80}")
     if name in MODELS:
         return MODELS[name]
-    found = meant(name, names())
-    if not found:
+    meant_name = meant(name, names())
+    if not meant_name:
         asked = _did_you_mean(near(name, names(), 3))
         raise ValueError(f"model must be one of {len(names())} names, such as llama-3-70b, not {name!r:.80}{asked}")
-    return MODELS[found] if found in MODELS else _made(found)
+    return MODELS[meant_name] if meant_name in MODELS else _made(meant_name)
 
 
 @cache
@@ -231,17 +231,17 @@ def gpu(name: str) -> Gpu:
     """
     if not isinstance(name, str):
         raise TypeError(f"gpu must be a name, not {name!r:.80}")
-    found = cards(name, list(GPUS))
-    if len(found) != 1:
+    candidates = cards(name, list(GPUS))
+    if len(candidates) != 1:
         asked = _did_you_mean([one for one in GPUS if _chip(one) == _chip(plain_name(name))])
         raise ValueError(f"gpu must be one of {', '.join(GPUS)}, not {name!r:.80}{asked}")
-    return GPUS[found[0]]
+    return GPUS[candidates[0]]
 
 
 def _chip(name: str) -> str:
     """Return a GPU's name up to the end of its first number: h100 of h100-sxm, l40 of l40s."""
-    found = re.match(r"\D*\d+", name)
-    return found[0] if found else name
+    match = re.match(r"\D*\d+", name)
+    return match[0] if match else name
 
 
 def _did_you_mean(close: list[str]) -> str:

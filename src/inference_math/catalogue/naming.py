@@ -50,9 +50,9 @@ def near(said: str, names: list[str], most: int) -> list[str]:
     ['llama-3.1-8b']
     """
     plain = plain_name(said)
-    found = [name for name in names if likeness(plain, name) >= ALIKE]
-    found.sort(key=lambda name: -likeness(plain, name))
-    return found[:most]
+    similar = [name for name in names if likeness(plain, name) >= ALIKE]
+    similar.sort(key=lambda name: -likeness(plain, name))
+    return similar[:most]
 
 
 def likeness(one: str, other: str) -> float:

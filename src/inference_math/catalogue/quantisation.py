@@ -84,8 +84,8 @@ def _check_type(config: Config) -> None:
 def _precision(said: Mapping[str, object]) -> str | None:
     mixed = said.get("quantized_layers")
     if isinstance(mixed, Mapping):
-        found = {_ALGORITHMS.get(str(one.get("quant_algo"))) for one in mixed.values() if isinstance(one, Mapping)}
-        return next((fine for fine in ("nvfp4", "mxfp4", "int4", "fp8") if fine in found), None)
+        algorithms = {_ALGORITHMS.get(str(one.get("quant_algo"))) for one in mixed.values() if isinstance(one, Mapping)}
+        return next((fine for fine in ("nvfp4", "mxfp4", "int4", "fp8") if fine in algorithms), None)
     if "quant_algo" in said:
         return _ALGORITHMS.get(str(said["quant_algo"]))
     method = str(said.get("quant_method"))

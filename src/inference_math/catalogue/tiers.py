@@ -98,5 +98,5 @@ def reach(trace: str, tokens: ArrayLike) -> float:
     frame = load("traces_reuse").frame
     known = frame[frame.trace == as_one_of("trace", trace, frame.trace.unique())]
     capacity = as_numbers("tokens", tokens, AT_LEAST_ZERO)
-    found = np.interp(np.log(np.maximum(capacity, 1)), np.log(known.capacity_tokens), known.token_share, left=0.0)
-    return float(found) if not np.shape(found) else found
+    share = np.interp(np.log(np.maximum(capacity, 1)), np.log(known.capacity_tokens), known.token_share, left=0.0)
+    return float(share) if not np.shape(share) else share

@@ -214,5 +214,5 @@ def _refuse(file: str, column: str, where: pd.Series[bool], text: pd.Series[str]
 def rows(frame: pd.DataFrame, kind: Callable[..., T]) -> dict[str, T]:
     """Return a table's rows by name, each as a dataclass of its columns; what is empty is left to the default."""
     known = {own.name for own in fields(kind)}  # type: ignore[arg-type]
-    found = [{str(k): v for k, v in row.items() if k in known and not pd.isna(v)} for row in frame.to_dict("records")]
-    return {row["name"]: kind(**row) for row in found}
+    records = [{str(k): v for k, v in row.items() if k in known and not pd.isna(v)} for row in frame.to_dict("records")]
+    return {row["name"]: kind(**row) for row in records}

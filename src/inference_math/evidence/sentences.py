@@ -15,7 +15,7 @@ from typing import Any
 
 from inference_math.evidence.numerals import as_gb, digits, in_ms, in_seconds, most_of, percent
 
-__all__ = ["HOLE", "JOINS", "is_of", "say", "templates"]
+__all__ = ["HOLE", "JOINS", "is_of", "render", "templates"]
 
 HOLE = re.compile(r"\{(\w+)(?::(\w+)|\|([^|{}]*)\|((?:[^{}]|\{\})*))?\}")  # {name}, {name:format}, {name|one|others}
 JOINS = {
@@ -39,14 +39,14 @@ def templates() -> Mapping[str, str]:
     return {f"{table}.{name}": text for table, rows in tables.items() for name, text in rows.items()}
 
 
-def say(said: Any) -> str:
+def render(said: Any) -> str:
     """Return what a part says, or parts in a row; names and numbers say themselves.
 
-    >>> say([{"key": "gpus.cost", "each": [{"key": "gpus.costs", "name": "b200", "cost": 0.25}]}, "."])
+    >>> render([{"key": "gpus.cost", "each": [{"key": "gpus.costs", "name": "b200", "cost": 0.25}]}, "."])
     'an output token costs least on b200 ($0.25 a million).'
     """
     if isinstance(said, list | tuple):
-        return "".join(map(say, said))
+        return "".join(map(render, said))
     if not isinstance(said, Mapping):
         return str(said)
     template = said["text"] if "text" in said else templates()[said["key"]]
@@ -56,7 +56,7 @@ def say(said: Any) -> str:
 def is_of(key: str, said: str) -> bool:
     """Tell whether a sentence is of a template, whatever stands in its holes.
 
-    >>> is_of("outside.long", say({"key": "outside.long", "tokens": 9e3, "context": 8192, "model": "llama-3-8b"}))
+    >>> is_of("outside.long", render({"key": "outside.long", "tokens": 9e3, "context": 8192, "model": "llama-3-8b"}))
     True
     """
     texts = HOLE.split(templates()[key])[:: HOLE.groups + 1]
@@ -68,5 +68,5 @@ def _filled(value: Any, form: str | None, one: str | None, others: str | None) -
     if one is not None and others is not None:
         return one if value == 1 else others.replace("{}", digits(value))
     if form in JOINS:
-        return JOINS[form].join(map(say, value))
-    return _FORMATS[form](value) if form else say(value)
+        return JOINS[form].join(map(render, value))
+    return _FORMATS[form](value) if form else render(value)

@@ -15,12 +15,12 @@ from msgspec.structs import asdict
 from inference_math.evidence.checks import ANY_POSITIVE, SHARE, as_number, as_one_of, as_whole
 from inference_math.optimiser import search
 from inference_math.optimiser.choice import decide
-from inference_math.optimiser.doubt import CERTAIN
-from inference_math.unit.asked import prompts_together
+from inference_math.optimiser.gain_error import CERTAIN
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.costs import WorkloadCosts
 from inference_math.unit.overlap import OVERLAPS
-from inference_math.unit.types import StepCosts, Target
+from inference_math.unit.problem import prompts_together
+from inference_math.unit.types import SearchConstants, StepCosts
 
 __all__ = ["ARCHITECTURES", "compare"]
 
@@ -82,16 +82,16 @@ def compare(
     step = numbers.step if overlap is None else numbers.overlapping(as_one_of("overlap", overlap, OVERLAPS))
     if not numbers.n_out > 1:
         raise ValueError(f"numbers must be of answers of more than one token, not {numbers.n_out}")
-    n_in, places = float(numbers.n_in), float(numbers.places)
-    target = Target(
+    n_in, kv_seqs = float(numbers.n_in), float(numbers.places)
+    constants = SearchConstants(
         n_in=n_in, steps=float(numbers.n_out), step=tpot, ttft=ttft, quantile=share, units=pool, sent=numbers.sent,
-        places=int(places), room=min(places, MOST_TOGETHER),
+        kv_seqs=int(kv_seqs), room=min(kv_seqs, MOST_TOGETHER),
         together=prompts_together(float(numbers.kv_capacity), n_in, numbers.groups),
     )  # fmt: skip
     costs = StepCosts(
         t_w=float(numbers.t_w), ttft_1=float(numbers.ttft_1), cache_read=float(numbers.cache_read),
-        own=float(numbers.T_decode), load=numbers.load, mixed=step, apiece=step, prefill=step,
+        own=float(numbers.T_decode), load=numbers.load, step_seconds=step, step_with_chunk_each=step, prefill=step,
     )  # fmt: skip
-    rows = {name: asdict(each[0]) for name, each in decide([target] * 2, [[costs]] * 2, SURE).each.items()}
+    rows = {name: asdict(each[0]) for name, each in decide([constants] * 2, [[costs]] * 2, SURE).each.items()}
     frame: pd.DataFrame = pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
     return frame.rename_axis("architecture").reset_index()

@@ -13,15 +13,15 @@ from msgspec import structs
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser import answers
-from inference_math.optimiser.question import Service, asked_of, laid_apart
+from inference_math.optimiser.question import Service, laid_apart, problem_of
 from inference_math.unit import Unit
-from inference_math.unit.asked import crowded, of_architecture, scattered_over
 from inference_math.unit.front import Front, handover
 from inference_math.unit.nearest import known_comparisons, planning_option, plans_ahead
+from inference_math.unit.problem import of_architecture, scattered_over, sessions_overflow
 from inference_math.unit.rates import acceleration
-from inference_math.unit.types import Asked, DrawnCoefficients, Pools, StepCosts
+from inference_math.unit.types import DrawnCoefficients, Pools, Problem, StepCosts
 from inference_math.workload import SLA, Workload
 
 __all__ = ["DRAWS", "MOST_UNITS", "Case", "offloading", "under"]
@@ -73,7 +73,7 @@ class Case:
         for name, pool in (("prefill", own.prefill), ("decode", own.decode)):
             if pool is not None:
                 refuse_nodes(alike(name, own.unit, pool))
-        if wrong := say(crowded(own.asked)):
+        if wrong := render(sessions_overflow(own.problem)):
             raise ValueError(f"sessions {wrong}, not {own.sessions}")
         return own
 
@@ -84,7 +84,7 @@ class Case:
         return known if self.front is None else replace(known, seconds=self.front, sd=0.0)
 
     @cached_property
-    def asked(self) -> Asked:
+    def problem(self) -> Problem:
         """The case as `optimiser.answers` takes it."""
         unit, named = self.unit, self.unit.async_scheduling
         under = Service(
@@ -94,7 +94,7 @@ class Case:
             price=self.price or 0.0, sessions=self.sessions,
             ahead=plans_ahead(unit.engine, unit.version, named), planning=planning_option(unit.engine, named),
         )  # fmt: skip
-        return asked_of(unit.deployment, unit.numbers, self._pools, self.work, under, known_comparisons())
+        return problem_of(unit.deployment, unit.numbers, self._pools, self.work, under, known_comparisons())
 
     @property
     def _pools(self) -> list[Pools]:
@@ -110,9 +110,9 @@ class Case:
         first, then = (None if one is None else one.resized(**changes) for one in (self.prefill, self.decode))
         return replace(self, unit=self.unit.resized(**changes), prefill=first, decode=then)
 
-    def of_architecture(self, name: str) -> Asked:
-        """The question as an architecture has it; see `unit.asked.of_architecture`."""
-        return of_architecture(self.asked, name)
+    def of_architecture(self, name: str) -> Problem:
+        """The question as an architecture has it; see `unit.problem.of_architecture`."""
+        return of_architecture(self.problem, name)
 
     def pairs(self, count: int) -> list[DrawnCoefficients]:
         """Return so many draws, as coefficients and factors; of 0, the calibration itself, once."""
@@ -131,7 +131,7 @@ def alike(name: str, unit: Unit, pool: Unit) -> Unit:
 
 def refuse_nodes(unit: Unit) -> None:
     """Raise ValueError for a unit whose groups share a layer beyond a node: nobody calibrated links between nodes."""
-    if wrong := say(scattered_over(unit.numbers.layout, joined(unit.gpu))):
+    if wrong := render(scattered_over(unit.numbers.layout, joined(unit.gpu))):
         raise ValueError(f"tp {wrong}{_in_a_node(unit)}")
 
 
@@ -145,14 +145,14 @@ def _in_a_node(unit: Unit) -> str:
         except ValueError:
             continue
         sizes = {"tp": tp, "dp": dp, "ep": tp * dp if unit.ep > 1 else 1, "pp": pp}
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
-        return f"; the nearest within one is {told or 'tp 1'}"
+        layout = ", ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
+        return f"; the nearest within one is {layout or 'tp 1'}"
     return ""
 
 
 def under(case: Case) -> StepCosts:
     """Return what the requests of a case cost, under its unit's calibration."""
-    return answers.under(case.asked, *case.pairs(0)[0])
+    return answers.under(case.problem, *case.pairs(0)[0])
 
 
 def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
@@ -167,7 +167,7 @@ def offloading(case: Case, count: int = DRAWS) -> pd.DataFrame:
     unit = case.unit
     known = dict(tiers()) if case.tier is None or case.tier.name in tiers() else {**tiers(), case.tier.name: case.tier}
     read_bws = {name: 0.0 if name == "hbm" else unit.gpus * one.read_bw for name, one in known.items()}
-    frame = pd.DataFrame(map(structs.asdict, answers.gains(case.asked, case.pairs(count), read_bws)))
+    frame = pd.DataFrame(map(structs.asdict, answers.gains(case.problem, case.pairs(count), read_bws)))
     T, loaded = unit.token_time(case.work.n_in), unit.kv_bytes(case.work.n_in) / case.work.n_in
     frame["e"] = [
         acceleration(known[where], T, loaded, unit.gpus) if where in known else np.nan for where in frame["where"]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from inference_math.optimiser.doubt import chances_best
 from inference_math.optimiser.draws import interval, mean_of, median
-from inference_math.optimiser.load import loaded
-from inference_math.optimiser.search import ARCHITECTURES, NEVER, NONE
+from inference_math.optimiser.gain_error import chances_best
+from inference_math.optimiser.load import at_full_load
+from inference_math.optimiser.search import ARCHITECTURES, INFEASIBLE, NEVER
 from inference_math.optimiser.settings import chosen_settings, keeping
 from inference_math.optimiser.types import Ranking, Solution
-from inference_math.unit.asked import NEARLY
-from inference_math.unit.types import Asked, Row, StepCosts, Target
+from inference_math.unit.problem import NEARLY
+from inference_math.unit.types import OperatingPoint, Problem, SearchConstants, StepCosts
 
 LIKELY = 0.7  # of the chances, that a choice is the best: with less it is open which one is
 CAREFUL = 0.9  # of the chances, or of the draws: what is as good as sure
@@ -26,60 +26,64 @@ LAST = 1e6  # behind all that most draws allow
 LOOKED = 8  # every so many draws make a first look at a layout
 
 
-def decide(targets: list[Target], costs: list[list[StepCosts]], doubts: dict[str, list[float]]) -> Solution:
+def decide(
+    constants_each: list[SearchConstants], costs: list[list[StepCosts]], gain_errors: dict[str, list[float]]
+) -> Solution:
     """Return the settings of each architecture, what they do under each draw, and which serves most in the mean.
 
     Targets and costs are first those of units that do both, then those of pools.
     settings, each (rows by draw), kept (share of the draws that keep the limits with the settings), rates (by draw),
-    and what `chosen` has. `doubts`: see `doubt.doubts`.
+    and what `chosen` has. `gain_errors`: see `gain_error.gain_errors`.
     """
-    settings: dict[str, Row] = {}
-    each: dict[str, list[Row]] = {}
-    kept: dict[str, float] = {}
+    settings: dict[str, OperatingPoint] = {}
+    each: dict[str, list[OperatingPoint]] = {}
+    feasible_share: dict[str, float] = {}
     rates: dict[str, list[float]] = {}
     goodput: dict[str, float] = {}
     for name in ARCHITECTURES:
         pooled = 1 if name == "disaggregated" else 0
-        target, drawn = targets[pooled], costs[pooled]
-        own = chosen_settings(target, name, drawn)
-        keeps = keeping(target, drawn, name, own)
-        rows = served_with(target, drawn, name, own, keeps)
+        constants, drawn = constants_each[pooled], costs[pooled]
+        own = chosen_settings(constants, name, drawn)
+        keeps = keeping(constants, drawn, name, own)
+        rows = served_with(constants, drawn, name, own, keeps)
         settings[name], each[name] = own, rows
-        kept[name] = len([one for one in keeps if one]) / len(drawn)
+        feasible_share[name] = len([one for one in keeps if one]) / len(drawn)
         rates[name] = [row.rate for row in rows]
-        goodput[name] = kept_rate(rates[name], keeps)
-    return replace(chosen(rates, goodput, doubts), settings=settings, each=each, kept=kept)
+        goodput[name] = feasible_rate(rates[name], keeps)
+    return replace(chosen(rates, goodput, gain_errors), settings=settings, each=each, feasible_share=feasible_share)
 
 
-def kept_rate(rates: list[float], keeps: list[bool]) -> float:
+def feasible_rate(rates: list[float], keeps: list[bool]) -> float:
     """Return the goodput: the mean of rates over all draws, where those that do not keep the limits count nothing."""
     return mean_of([rates[i] if keeps[i] else 0.0 for i in range(len(rates))])
 
 
-def served_with(target: Target, drawn: list[StepCosts], name: str, own: Row, keeps: list[bool]) -> list[Row]:
+def served_with(
+    constants: SearchConstants, drawn: list[StepCosts], name: str, own: OperatingPoint, keeps: list[bool]
+) -> list[OperatingPoint]:
     """Return what an architecture does under each draw with its settings, or where they miss a limit, with others."""
-    rows: list[Row] = []
+    rows: list[OperatingPoint] = []
     for i in range(len(drawn)):
         if keeps[i]:
-            rows.append(loaded(target, drawn[i], name, own))
+            rows.append(at_full_load(constants, drawn[i], name, own))
         else:
-            rows.append(alone(target, drawn[i], name) if own.rate > 0 else NONE)
+            rows.append(alone(constants, drawn[i], name) if own.rate > 0 else INFEASIBLE)
     return rows
 
 
-def alone(target: Target, one: StepCosts, name: str) -> Row:
+def alone(constants: SearchConstants, one: StepCosts, name: str) -> OperatingPoint:
     """Return what an architecture does with settings for one draw alone."""
-    own = chosen_settings(target, name, [one])
-    return loaded(target, one, name, own) if own.rate > 0 else NONE
+    own = chosen_settings(constants, name, [one])
+    return at_full_load(constants, one, name, own) if own.rate > 0 else INFEASIBLE
 
 
-def chosen(rates: dict[str, list[float]], goodput: dict[str, float], doubts: dict[str, list[float]]) -> Solution:
+def chosen(rates: dict[str, list[float]], goodput: dict[str, float], gain_errors: dict[str, list[float]]) -> Solution:
     """Return the choice by the goodput of each architecture, in requests/s: the highest.
 
     Of those that meet the limits in most draws, by their rates under each draw. It is the least expected regret. Errors
-    that no draw moves, the `doubts`, have a median of nearly 1, and are not in it. Who else is asked changes no choice
-    and no order, for the goodput of two does not hang on a third; the lead is that over the second of all that were
-    asked. It is a tie where the choice is the best less often than `LIKELY`, over the draws and the `doubts`.
+    that no draw moves, the `gain_errors`, have a median of nearly 1, and are not in it. Who else is asked changes no
+    choice and no order, for the goodput of two does not hang on a third; the lead is that over the second of all that
+    were asked. It is a tie where the choice is the best less often than `LIKELY`, over the draws and the `gain_errors`.
     """
     means = [goodput[name] for name in ARCHITECTURES]
     able = [median(rates[name]) > 0 for name in ARCHITECTURES]
@@ -93,7 +97,7 @@ def chosen(rates: dict[str, list[float]], goodput: dict[str, float], doubts: dic
     first, second = names[0], names[1]
     best = first if median(rates[first]) > 0 else ""
     lead = 1 - goodput[second] / goodput[first] if median(rates[second]) > 0 else NEVER
-    best_in = shares_best(rates, doubts)
+    best_in = shares_best(rates, gain_errors)
     return Solution(
         rates=rates,
         goodput=goodput,
@@ -158,13 +162,13 @@ def best_rates(rates: dict[str, list[float]]) -> list[float]:
 
 def most_in(served: list[list[float]]) -> list[float]:
     """Return under each draw the most that any one serves."""
-    found: list[float] = []
+    highest: list[float] = []
     for d in range(len(served[0])):
         most = 0.0
         for one in served:
             most = max(most, one[d])
-        found.append(most)
-    return found
+        highest.append(most)
+    return highest
 
 
 def regret(rates: dict[str, list[float]], name: str) -> float:
@@ -176,12 +180,12 @@ def regret(rates: dict[str, list[float]], name: str) -> float:
     return mean_of(best_rates(rates)) / own - 1 if own > 0 else 0.0
 
 
-def shares_best(rates: dict[str, list[float]], doubts: dict[str, list[float]]) -> dict[str, float]:
-    """Return how often each architecture is the best, over the draws and the doubts; equal ones share."""
+def shares_best(rates: dict[str, list[float]], gain_errors: dict[str, list[float]]) -> dict[str, float]:
+    """Return how often each architecture is the best, over the draws and the errors; equal ones share."""
     count, often = len(rates[ARCHITECTURES[0]]), {}
     for name in ARCHITECTURES:
         often[name] = 0.0
-    off = [doubts[name] for name in ARCHITECTURES]
+    off = [gain_errors[name] for name in ARCHITECTURES]
     for i in range(count):
         chances = chances_best([rates[name][i] for name in ARCHITECTURES], off)
         for k in range(len(chances)):
@@ -207,14 +211,14 @@ def middle_row(solved: Solution, name: str) -> dict[str, list[float]]:
     }
 
 
-def tokens_by(asked: Asked, solved: Solution, name: str) -> list[float]:
+def tokens_by(problem: Problem, solved: Solution, name: str) -> list[float]:
     """Return output tokens per second of a GPU under each draw, of one architecture at full load."""
-    return [rate * asked.work.n_out / asked.unit.gpus for rate in solved.rates[name]]
+    return [rate * problem.work.n_out / problem.unit.gpus for rate in solved.rates[name]]
 
 
-def goodput_by(asked: Asked, solved: Solution, name: str) -> float:
+def goodput_by(problem: Problem, solved: Solution, name: str) -> float:
     """Return output tokens per second of a GPU within the limits, in the mean over all draws; 0: most forbid it."""
-    return told_rate(solved, name)[0] * asked.work.n_out / asked.unit.gpus
+    return told_rate(solved, name)[0] * problem.work.n_out / problem.unit.gpus
 
 
 def layouts_near(goodputs: list[float]) -> list[int]:

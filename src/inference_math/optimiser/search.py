@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from inference_math.unit.types import Row
+from inference_math.unit.types import OperatingPoint
 
 ARCHITECTURES = ["aggregated", "chunked", "disaggregated"]
 HALVINGS = 27  # of an interval: no answer is asked for to more than eight digits
@@ -12,7 +12,7 @@ CUTS = 22  # of an interval around a peak: places to five digits are heights to 
 LOOKS = 24  # at a range before the search for a peak in it
 GOLDEN = 0.6180339887498949
 NEVER = float("nan")
-NONE = Row()
+INFEASIBLE = OperatingPoint()
 
 
 def edge(good: Callable[[float], bool], inside: float, outside: float) -> float:

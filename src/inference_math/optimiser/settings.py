@@ -11,21 +11,21 @@ from math import ceil, exp, floor, log
 
 from inference_math.optimiser.draws import mean_of, median
 from inference_math.optimiser.load import (
+    at_full_load,
     fed_by,
     gap_beside,
     left_to_decode,
-    loaded,
+    limit_utilisation,
     most_prefill,
     settings_row,
-    strain,
     taken_by,
 )
-from inference_math.optimiser.search import NEVER, NONE, edge, highest, peak
+from inference_math.optimiser.search import INFEASIBLE, NEVER, edge, highest, peak
 from inference_math.optimiser.types import Side
 from inference_math.theory.plain import chunk_size_full
-from inference_math.unit.asked import NEARLY
 from inference_math.unit.batch import largest_batch, largest_whole, round_trip
-from inference_math.unit.types import Row, Step, StepCosts, Target
+from inference_math.unit.problem import NEARLY
+from inference_math.unit.types import OperatingPoint, SearchConstants, Step, StepCosts
 
 MOST_FED = 0.97  # of what a prefill unit computes at most: fewer prompts together wait less for each other
 LARGEST = 4  # prompts' tokens in a chunk
@@ -43,45 +43,45 @@ STARTS = 6  # splits from which the numbers of both pools are looked for
 TURNS = 2
 
 
-def largest_batches(target: Target, drawn: list[StepCosts]) -> list[float]:
+def largest_batches(constants: SearchConstants, drawn: list[StepCosts]) -> list[float]:
     """Return the largest batch within the limits under each draw, aggregated."""
-    steps, quantile, room = target.steps, target.quantile, target.room
+    steps, quantile, room = constants.steps, constants.quantile, constants.room
     batches: list[float] = []
     guess = 1
     for costs in drawn:
-        wait = target.ttft - costs.front
-        guess = largest_batch(costs.mixed, guess, room, steps, target.step, wait, quantile)
+        wait = constants.ttft - costs.front
+        guess = largest_batch(costs.step_seconds, guess, room, steps, constants.step, wait, quantile)
         batches.append(guess)
     return batches
 
 
-def chosen_settings(target: Target, name: str, drawn: list[StepCosts]) -> Row:
+def chosen_settings(constants: SearchConstants, name: str, drawn: list[StepCosts]) -> OperatingPoint:
     """Return the settings of an architecture with the highest goodput over the draws; rate 0: none.
 
     That is what they serve in the mean over all draws, where a draw that misses a limit counts as nothing. What no
     draw loses by a looser limit, the best settings do not lose: so no answer falls.
     """
-    if not target.room > FEW:
-        return NONE
+    if not constants.room > FEW:
+        return INFEASIBLE
     if name == "aggregated":
-        return aggregated_settings(target, drawn)
+        return aggregated_settings(constants, drawn)
     if name == "chunked":
-        return chunked_settings(target, drawn) if target.mixes else NONE
-    return pools_settings(target, drawn)
+        return chunked_settings(constants, drawn) if constants.mixes else INFEASIBLE
+    return pools_settings(constants, drawn)
 
 
-def aggregated_settings(target: Target, drawn: list[StepCosts]) -> Row:
+def aggregated_settings(constants: SearchConstants, drawn: list[StepCosts]) -> OperatingPoint:
     """Return the batch with the highest goodput."""
 
     def served(batch: float, i: int) -> float:
-        return batch / round_trip(drawn[i].mixed, floor(batch), target.steps)
+        return batch / round_trip(drawn[i].step_seconds, floor(batch), constants.steps)
 
-    most = largest_batches(target, drawn)
-    batch = best_kept([0.0 for _ in most], most, served)[0]
-    return settings_row(batch, NEVER, NEVER, NEVER) if batch > 0 else NONE
+    most = largest_batches(constants, drawn)
+    batch = best_feasible([0.0 for _ in most], most, served)[0]
+    return settings_row(batch, NEVER, NEVER, NEVER) if batch > 0 else INFEASIBLE
 
 
-def best_kept(least: list[float], most: list[float], served: Callable[[float, int], float]) -> list[float]:
+def best_feasible(least: list[float], most: list[float], served: Callable[[float, int], float]) -> list[float]:
     """Return the number with the highest goodput, of those that are some draw's largest, and that goodput.
 
     0 where no draw has one. `served` is what a draw serves with a number between its least and its most: the more, the
@@ -121,47 +121,49 @@ def ascending(values: list[float]) -> list[float]:
     return [ordered[i] for i in range(len(ordered)) if i < 1 or ordered[i] > ordered[i - 1]]
 
 
-def chunked_settings(target: Target, drawn: list[StepCosts]) -> Row:
+def chunked_settings(constants: SearchConstants, drawn: list[StepCosts]) -> OperatingPoint:
     """Return the chunk, and the decodes beside it, with the highest goodput."""
     if len(drawn) == 1:
-        return chunked_alone(target, drawn[0])
-    batch, goodput, chunk = fed_settings(target, drawn)
-    other, its, larger = roomy_settings(target, drawn)
+        return chunked_alone(constants, drawn[0])
+    batch, goodput, chunk = fed_settings(constants, drawn)
+    other, its, larger = roomy_settings(constants, drawn)
     if its > goodput * NEARLY:
         batch, goodput, chunk = other, its, larger
-    return settings_row(batch, chunk, NEVER, NEVER) if goodput > 0 else NONE
+    return settings_row(batch, chunk, NEVER, NEVER) if goodput > 0 else INFEASIBLE
 
 
-def fed_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
+def fed_settings(constants: SearchConstants, drawn: list[StepCosts]) -> list[float]:
     """Return the decodes with the highest goodput beside the smallest chunk that feeds them, that goodput, the chunk.
 
     With more of them gaps are longer and prompts need fewer steps: a draw keeps the limits between two numbers.
     """
-    n_in, room = target.n_in, target.room
-    each = chunk_size_full(1.0, n_in, target.steps)  # prompt tokens for a decode
+    n_in, room = constants.n_in, constants.room
+    each = chunk_size_full(1.0, n_in, constants.steps)  # prompt tokens for a decode
 
     def chunk_for(batch: float) -> float:
-        return max(batch * each / target.groups, 1.0)
+        return max(batch * each / constants.groups, 1.0)
 
-    def row_of(batch: float) -> Row:
+    def row_of(batch: float) -> OperatingPoint:
         return settings_row(batch, chunk_for(batch), NEVER, NEVER)
 
     # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
     top = edge(lambda batch: batch * each <= (room - batch) * min(n_in, chunk_for(batch)), FEW, room)
-    ends = [fed_between(target, costs, row_of, log(top)) for costs in drawn]
+    ends = [fed_between(constants, costs, row_of, log(top)) for costs in drawn]
     least, most = [pair[0] for pair in ends], [pair[1] for pair in ends]
-    best = best_kept(least, most, lambda batch, i: loaded(target, drawn[i], "chunked", row_of(batch)).rate)
+    best = best_feasible(least, most, lambda batch, i: at_full_load(constants, drawn[i], "chunked", row_of(batch)).rate)
     return [best[0], best[1], chunk_for(best[0])]
 
 
-def fed_between(target: Target, costs: StepCosts, row_of: Callable[[float], Row], top: float) -> list[float]:
+def fed_between(
+    constants: SearchConstants, costs: StepCosts, row_of: Callable[[float], OperatingPoint], top: float
+) -> list[float]:
     """Return the fewest and the most decodes, of a row of them, with which a draw keeps the limits; zeros where none.
 
     `top`: the logarithm of the most that there are.
     """
 
     def strained(at: float) -> float:
-        return strain(target, costs, "chunked", row_of(exp(at)))
+        return limit_utilisation(constants, costs, "chunked", row_of(exp(at)))
 
     easiest = peak(lambda at: -strained(at), log(FEW), top, ROUGH)
     if strained(easiest) > NEARLY:
@@ -169,78 +171,81 @@ def fed_between(target: Target, costs: StepCosts, row_of: Callable[[float], Row]
     return [exp(edge(lambda at: strained(at) <= NEARLY, easiest, end)) for end in [log(FEW), top]]
 
 
-def roomy_settings(target: Target, drawn: list[StepCosts]) -> list[float]:
+def roomy_settings(constants: SearchConstants, drawn: list[StepCosts]) -> list[float]:
     """Return the decodes with the highest goodput beside a chunk that may be larger than it must be; as `fed_settings`.
 
     For a chunk more decodes serve more, and strain the limits more. Chunks are looked at in steps that do not hang on
     the limits, wide ones first, then narrow ones about the best. Each time a draw begins or ceases to keep a limit the
     goodput jumps: so in the end the chunk is that which leaves most decodes to the draws that keep the limits.
     """
-    n_in = target.n_in
-    step = log(max(max(LARGEST * n_in, chunk_size_full(target.room, n_in, target.steps)), 2.0)) / (
+    n_in = constants.n_in
+    step = log(max(max(LARGEST * n_in, chunk_size_full(constants.room, n_in, constants.steps)), 2.0)) / (
         WIDE_STEPS * NARROW_STEPS
     )
 
     easiest = peak(
-        lambda at: -middle_strain(target, drawn, exp(at * step)), 0.0, 1.0 * WIDE_STEPS * NARROW_STEPS, ROUGH
+        lambda at: -middle_strain(constants, drawn, exp(at * step)), 0.0, 1.0 * WIDE_STEPS * NARROW_STEPS, ROUGH
     )
     places = [1.0 * NARROW_STEPS * i for i in range(WIDE_STEPS + 1)]
     places.append(easiest)
-    wide = looks_at(target, drawn, places, step)[0][2]
+    wide = looks_at(constants, drawn, places, step)[0][2]
     narrow = [floor(wide) + 1.0 * i for i in range(-NARROW_STEPS, NARROW_STEPS + 1) if floor(wide) + i >= 0]
     narrow.append(wide)
     best = [0.0, 0.0, NEVER]
-    for look in looks_at(target, drawn, narrow, step)[:TEETH]:
-        for batch, goodput, place in [look, looks_at(target, drawn, [widest(target, drawn, look, step)], step)[0]]:
+    for look in looks_at(constants, drawn, narrow, step)[:TEETH]:
+        for batch, goodput, place in [
+            look,
+            looks_at(constants, drawn, [widest(constants, drawn, look, step)], step)[0],
+        ]:
             if goodput > best[1] * NEARLY:
                 best = [batch, goodput, exp(place * step)]
     return best
 
 
-def looks_at(target: Target, drawn: list[StepCosts], places: list[float], step: float) -> list[list[float]]:
+def looks_at(constants: SearchConstants, drawn: list[StepCosts], places: list[float], step: float) -> list[list[float]]:
     """Return what `served_beside` has for the chunks at some places, and the places, the highest goodput first."""
     looks: list[list[float]] = []
     for place in places:
-        batch, goodput = served_beside(target, drawn, exp(place * step))
+        batch, goodput = served_beside(constants, drawn, exp(place * step))
         looks.append([batch, goodput, place])
     looks.sort(key=lambda look: -look[1])
     return looks
 
 
-def widest(target: Target, drawn: list[StepCosts], look: list[float], step: float) -> float:
+def widest(constants: SearchConstants, drawn: list[StepCosts], look: list[float], step: float) -> float:
     """Return the place of the chunk near one that leaves most decodes to all draws that keep the limits beside it.
 
     `look`: a row of `looks_at`.
     """
     place = look[2]
-    able = keeping(target, drawn, "chunked", settings_row(look[0], exp(place * step), NEVER, NEVER))
+    able = keeping(constants, drawn, "chunked", settings_row(look[0], exp(place * step), NEVER, NEVER))
 
     def left(at: float) -> float:
-        least = target.room
+        least = constants.room
         for i in range(len(drawn)):
             if able[i]:
-                least = min(least, most_beside(target, drawn[i], exp(at * step)))
+                least = min(least, most_beside(constants, drawn[i], exp(at * step)))
         return least
 
     return peak(left, max(0.0, place - 1), place + 1, ROUGH)
 
 
-def keeping(target: Target, drawn: list[StepCosts], name: str, row: Row) -> list[bool]:
+def keeping(constants: SearchConstants, drawn: list[StepCosts], name: str, row: OperatingPoint) -> list[bool]:
     """Tell for each draw whether an architecture's settings keep the limits; no settings keep none."""
-    return [row.rate > 0 and strain(target, costs, name, row) <= NEARLY for costs in drawn]
+    return [row.rate > 0 and limit_utilisation(constants, costs, name, row) <= NEARLY for costs in drawn]
 
 
-def chunked_alone(target: Target, one: StepCosts) -> Row:
+def chunked_alone(constants: SearchConstants, one: StepCosts) -> OperatingPoint:
     """Return the settings of chunks for one draw: the decodes that serve most beside their smallest chunk.
 
     That is the smallest which feeds them within the limits.
     """
-    n_in, step, longest, room = target.n_in, one.apiece, target.step, target.room
-    steps, wait = target.steps, target.ttft - one.front
+    n_in, step, longest, room = constants.n_in, one.step_with_chunk_each, constants.step, constants.room
+    steps, wait = constants.steps, constants.ttft - one.front
 
     def in_limit(b: float, chunk: float) -> bool:
         prompts = chunk / n_in
-        return gap_beside(step(b, prompts), one.load, prompts, 1.0, target.quantile) <= longest
+        return gap_beside(step(b, prompts), one.load, prompts, 1.0, constants.quantile) <= longest
 
     def prompt(b: float, chunk: float) -> float:
         seconds: float = (n_in / chunk + 1) * step(b, chunk / n_in)
@@ -251,7 +256,7 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
         # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
         if balance > free * n_in or not free > 0:
             return 0.0
-        least: float = max(balance / target.groups, max(balance / free, 1.0))
+        least: float = max(balance / constants.groups, max(balance / free, 1.0))
         if not in_limit(b, least):
             return 0.0
         if prompt(b, least) <= wait:
@@ -264,44 +269,44 @@ def chunked_alone(target: Target, one: StepCosts) -> Row:
 
     def served(b: float) -> float:
         chunk = smallest_chunk(b)
-        return loaded(target, one, "chunked", settings_row(b, chunk, NEVER, NEVER)).rate if chunk > 0 else 0.0
+        return at_full_load(constants, one, "chunked", settings_row(b, chunk, NEVER, NEVER)).rate if chunk > 0 else 0.0
 
     if not served(FEW) > 0:
-        return NONE
+        return INFEASIBLE
     most = edge(lambda b: served(b) > 0, FEW, max(room, FEW))
     batch = highest(served, FEW, most)
     return settings_row(batch, smallest_chunk(batch), NEVER, NEVER)
 
 
-def middle_strain(target: Target, drawn: list[StepCosts], chunk: float) -> float:
+def middle_strain(constants: SearchConstants, drawn: list[StepCosts], chunk: float) -> float:
     """Return which part of the limits a chunk takes beside next to no decodes, in the middle draw."""
     own = settings_row(FEW, chunk, NEVER, NEVER)
-    return median([strain(target, costs, "chunked", own) for costs in drawn])
+    return median([limit_utilisation(constants, costs, "chunked", own) for costs in drawn])
 
 
-def served_beside(target: Target, drawn: list[StepCosts], chunk: float) -> list[float]:
+def served_beside(constants: SearchConstants, drawn: list[StepCosts], chunk: float) -> list[float]:
     """Return the decodes beside a chunk with the highest goodput, and that goodput; 0 where no draw allows any."""
-    most = [most_beside(target, costs, chunk) for costs in drawn]
+    most = [most_beside(constants, costs, chunk) for costs in drawn]
 
     def served(batch: float, i: int) -> float:
-        return loaded(target, drawn[i], "chunked", settings_row(batch, chunk, NEVER, NEVER)).rate
+        return at_full_load(constants, drawn[i], "chunked", settings_row(batch, chunk, NEVER, NEVER)).rate
 
-    return best_kept([0.0 for _ in most], most, served)
+    return best_feasible([0.0 for _ in most], most, served)
 
 
-def most_beside(target: Target, costs: StepCosts, chunk: float) -> float:
+def most_beside(constants: SearchConstants, costs: StepCosts, chunk: float) -> float:
     """Return the most decodes that a chunk feeds, and that the limits and the KV cache allow beside it; 0: none.
 
     Steps grow nearly evenly with decodes, so a chord soon meets the limit.
     """
-    n_in, room = target.n_in, target.room
-    each = chunk_size_full(1.0, n_in, target.steps)  # prompt tokens for a decode
+    n_in, room = constants.n_in, constants.room
+    each = chunk_size_full(1.0, n_in, constants.steps)  # prompt tokens for a decode
     # Prompts under way hold places, too: balance / chunk of one, or balance / n_in where a chunk is longer.
     free = min(n_in, chunk)
-    low, high = FEW, min(target.groups * chunk / each, room * free / (each + free))
+    low, high = FEW, min(constants.groups * chunk / each, room * free / (each + free))
 
     def over(batch: float) -> float:
-        return strain(target, costs, "chunked", settings_row(batch, chunk, NEVER, NEVER)) - NEARLY
+        return limit_utilisation(constants, costs, "chunked", settings_row(batch, chunk, NEVER, NEVER)) - NEARLY
 
     below, above = over(low) if high > low else 1.0, 0.0
     if below > 0:
@@ -323,26 +328,26 @@ def most_beside(target: Target, costs: StepCosts, chunk: float) -> float:
     return low
 
 
-def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
+def pools_settings(constants: SearchConstants, drawn: list[StepCosts]) -> OperatingPoint:
     """Return decodes of a decode unit, prompts of a prefill unit, and a split of the pools, with the highest goodput.
 
     The best numbers hang on the split, and it on them: each is chosen in turn, from the splits that are best at first.
     """
-    feeding, taking = prefill_rates(target, drawn), decode_rates(target, drawn)
+    feeding, taking = prefill_rates(constants, drawn), decode_rates(constants, drawn)
     if len(feeding) < 1 or len(taking) < 1:
-        return NONE
-    fullest = [place_of_most(feeding), place_of_most(taking)]
-    size = target.prefill_gpus
-    splits = splits_of(target, mean_of(taking[fullest[1]].rates) / mean_of(feeding[fullest[0]].rates))
+        return INFEASIBLE
+    best_sides = [place_of_most(feeding), place_of_most(taking)]
+    size = constants.prefill_gpus
+    splits = splits_of(constants, mean_of(taking[best_sides[1]].rates) / mean_of(feeding[best_sides[0]].rates))
 
     def goodput(fed: int, taken: int, split: list[int]) -> float:
         return split_rate(feeding[fed].rates, taking[taken].rates, split, size)
 
     starts = list(splits)
-    starts.sort(key=lambda split: -goodput(fullest[0], fullest[1], split))
-    best, top = NONE, 0.0
+    starts.sort(key=lambda split: -goodput(best_sides[0], best_sides[1], split))
+    best, top = INFEASIBLE, 0.0
     for start in starts[:STARTS]:
-        fed, taken, split = fullest[0], fullest[1], start
+        fed, taken, split = best_sides[0], best_sides[1], start
         for _ in range(TURNS):
             taken = index_of_most([goodput(fed, j, split) for j in range(len(taking))])
             fed = index_of_most([goodput(j, taken, split) for j in range(len(feeding))])
@@ -350,7 +355,7 @@ def pools_settings(target: Target, drawn: list[StepCosts]) -> Row:
         here = goodput(fed, taken, split)
         if here > top * NEARLY:
             top = here
-            best = settings_row(taking[taken].number, feeding[fed].number * target.n_in, split[0], split[1])
+            best = settings_row(taking[taken].number, feeding[fed].number * constants.n_in, split[0], split[1])
     return best
 
 
@@ -376,13 +381,13 @@ def place_of_most(sides: list[Side]) -> int:
     return index_of_most([mean_of(side.rates) for side in sides])
 
 
-def splits_of(target: Target, balance: float) -> list[list[int]]:
+def splits_of(constants: SearchConstants, balance: float) -> list[list[int]]:
     """Return splits into prefill and decode units to try: of few units all, of many those about a balance.
 
     The balance is that of prefill units for a decode unit at which both pools are busy. Units may be left over.
     """
     splits: list[list[int]] = []
-    units, size = target.units, target.prefill_gpus
+    units, size = constants.units, constants.prefill_gpus
     for prefill in range(1, most_prefill(units, size) + 1, max(1, floor(units / PREFILLS))):
         left, even = left_to_decode(units, prefill, size), prefill / balance
         decodes = ascending([min(max(floor(even), 1.0), left), min(ceil(even), left), 1.0 * left])
@@ -393,28 +398,28 @@ def splits_of(target: Target, balance: float) -> list[list[int]]:
     return splits
 
 
-def decode_rates(target: Target, drawn: list[StepCosts]) -> list[Side]:
+def decode_rates(constants: SearchConstants, drawn: list[StepCosts]) -> list[Side]:
     """Return the numbers of decodes that are some draw's most, and what a decode unit takes with each in each draw."""
-    tpot = target.step - target.sent / (target.steps - 1)
-    most: list[float] = [most_decodes(costs.mixed, target.room, tpot) for costs in drawn]
-    return sides_of(most, lambda batch, i: taken_by(target, drawn[i], batch))
+    tpot = constants.step - constants.sent / (constants.steps - 1)
+    most: list[float] = [most_decodes(costs.step_seconds, constants.room, tpot) for costs in drawn]
+    return sides_of(most, lambda batch, i: taken_by(constants, drawn[i], batch))
 
 
-def prefill_rates(target: Target, drawn: list[StepCosts]) -> list[Side]:
+def prefill_rates(constants: SearchConstants, drawn: list[StepCosts]) -> list[Side]:
     """Return the numbers of prompts that are some draw's most, and what a prefill unit feeds with each in each draw.
 
     No more than the fewest that feed nearly as much as all that fit: together they share the weight read, but they
     wait for each other.
     """
-    limit, together = target.ttft - target.handover, floor(target.together)
+    limit, together = constants.ttft - constants.handover, floor(constants.together)
 
     def fed(prompts: int) -> float:
-        return mean_of([fed_by(target, costs, prompts) for costs in drawn])
+        return mean_of([fed_by(constants, costs, prompts) for costs in drawn])
 
     enough = MOST_FED * fed(max(together, 1))
     fewest = min(together, largest_whole(together, lambda prompts: fed(prompts) < enough) + 1)
     most: list[float] = [most_prompts(costs.prefill, fewest, limit - costs.front) for costs in drawn]
-    return sides_of(most, lambda prompts, i: fed_by(target, drawn[i], prompts))
+    return sides_of(most, lambda prompts, i: fed_by(constants, drawn[i], prompts))
 
 
 def sides_of(most: list[float], served: Callable[[float, int], float]) -> list[Side]:
@@ -426,12 +431,12 @@ def sides_of(most: list[float], served: Callable[[float, int], float]) -> list[S
     return sides
 
 
-def pools_halves(target: Target, drawn: list[StepCosts]) -> list[float]:
+def pools_halves(constants: SearchConstants, drawn: list[StepCosts]) -> list[float]:
     """Return the requests/s that a unit feeds as one of a prefill pool, and takes as one of a decode pool, at most.
 
     Each is the highest goodput by its own limit alone; 0 of what no draw allows.
     """
-    sides = [prefill_rates(target, drawn), decode_rates(target, drawn)]
+    sides = [prefill_rates(constants, drawn), decode_rates(constants, drawn)]
     return [mean_of(side[place_of_most(side)].rates) if len(side) > 0 else 0.0 for side in sides]
 
 

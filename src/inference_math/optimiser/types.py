@@ -10,7 +10,7 @@ from msgspec import field
 from inference_math.evidence.records import Record
 
 if TYPE_CHECKING:
-    from inference_math.unit.types import Row, StepCosts
+    from inference_math.unit.types import OperatingPoint, StepCosts
 
 
 class Solution(Record):
@@ -29,9 +29,9 @@ class Solution(Record):
     best: str
     lead: float
     tie: bool
-    settings: dict[str, Row] = field(default_factory=dict)
-    each: dict[str, list[Row]] = field(default_factory=dict)
-    kept: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, OperatingPoint] = field(default_factory=dict)
+    each: dict[str, list[OperatingPoint]] = field(default_factory=dict)
+    feasible_share: dict[str, float] = field(default_factory=dict)
     costs: list[StepCosts] = field(default_factory=list)
     pool_costs: list[StepCosts] = field(default_factory=list)
 
@@ -51,15 +51,15 @@ class Ranking(Record):
     best_in: list[float]
 
 
-class Swing(Record):
-    """What a fifth less and a fifth more of an input bring; see `answers.swings`."""
+class Sensitivity(Record):
+    """What a fifth less and a fifth more of an input bring; see `answers.sensitivities`."""
 
     input: str
     low: float
     high: float
     best_low: str
     best_high: str
-    swing: float
+    change: float
 
 
 class Verdict(Record):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import floor
 
 from inference_math.optimiser.choice import CAREFUL, LIKELY
-from inference_math.optimiser.doubt import chance_of
+from inference_math.optimiser.gain_error import chance_of
 from inference_math.optimiser.types import Verdict
-from inference_math.unit.types import ComparisonError, Part
+from inference_math.unit.types import ComparisonError, Message
 
 MOST_TOLD = 99  # of a hundred: a few pairs cannot tell more
 UNSAID = Verdict()  # of what is compared with itself, or was never compared
@@ -32,7 +32,7 @@ def hundredths(share: float) -> int:
 def verdict(first: list[float], second: list[float], own: list[float]) -> Verdict:
     """Return the chance that the first way gives more than the second, and how sure it is which of them does.
 
-    Both by draw; `own` is how far off the logarithm of their ratio may be, as of `doubt.doubt`. Draws in
+    Both by draw; `own` is how far off the logarithm of their ratio may be, as of `gain_error.gain_error`. Draws in
     which neither gives anything tell nothing; without any there is no verdict.
     """
     count, won = 0, 0.0
@@ -46,18 +46,18 @@ def verdict(first: list[float], second: list[float], own: list[float]) -> Verdic
     return Verdict(chance=chance, sure=word_of(max(chance, 1 - chance)))
 
 
-def worded(key: str, one: Verdict) -> Part:
+def worded(key: str, one: Verdict) -> Message:
     """Return the sentence `key` of a verdict: its word, so many of 100 times, if it is a gain, and if it is open."""
     chance = one.chance
     won = min(hundredths(max(chance, 1 - chance)), MOST_TOLD)
     return {"key": key, "word": one.sure, "won": won, "more": chance >= 0.5, "open": one.sure == "open"}
 
 
-def cell(one: Verdict) -> list[Part]:
+def cell(one: Verdict) -> list[Message]:
     """Return a verdict as a table has it."""
     return [worded("sure.cell", one)] if one.sure != "" else []
 
 
-def stands_on(known: ComparisonError) -> Part:
+def stands_on(known: ComparisonError) -> Message:
     """Say how many pairs of runs tell how far such gains are off."""
     return {"key": "sure.stands", "pairs": known.pairs, "setups": known.setups}

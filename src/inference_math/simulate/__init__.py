@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from inference_math.simulate.cost import Cost, Steps
 from inference_math.simulate.record import GapHistogram, Run
-from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Habits, Reuse, Scheduler
+from inference_math.simulate.schedulers import Aggregated, Chunked, Disaggregated, Reuse, Scheduler, SchedulerPolicy
 from inference_math.simulate.serve import benchmark, closed_loop, open_loop, replay
 from inference_math.simulate.sweep import sweep
 from inference_math.unit.affine import StepCost
@@ -29,10 +29,10 @@ __all__ = [
     "Cost",
     "Disaggregated",
     "GapHistogram",
-    "Habits",
     "Reuse",
     "Run",
     "Scheduler",
+    "SchedulerPolicy",
     "StepCost",
     "Steps",
     "benchmark",

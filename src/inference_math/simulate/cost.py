@@ -28,8 +28,8 @@ class Cost(Protocol):
     prefills as ``fixed + per_token * context`` for contexts from `low` to `high`, the given one among them, or None.
     The simulator then skips the steps in which nothing happens.
 
-    One with `gives` and `brings` is of requests that draft tokens: a step gives each of its decodes so many tokens, and
-    computes as many as it brings. Without them, both are 1.
+    One with `accepted_per_step` and `verified_per_step` is of requests that draft tokens: a step gives each of its
+    decodes so many tokens, and computes so many for it. Without them, both are 1.
     """
 
     def __call__(self, decodes: int, context: float, prefills: float, tokens: int, pairs: float) -> float:
@@ -45,7 +45,7 @@ class Steps(Pace):
 
     def __init__(self, unit: Unit, factor: float = 1.0, prompt_factor: float = 1.0) -> None:
         super().__init__(unit.terms, floor_terms(unit.numbers), factor, prompt_factor, _FARTHEST)
-        self.gives, self.brings = unit.tokens_a_step, 1 + unit.drafts
+        self.accepted_per_step, self.verified_per_step = unit.tokens_a_step, 1 + unit.drafts
 
     def __call__(
         self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
@@ -56,7 +56,7 @@ class Steps(Pace):
 
 def drafts_of(cost: Cost) -> tuple[float, int]:
     """Return the tokens that a step gives each of its decodes, and those that it computes for each."""
-    return getattr(cost, "gives", 1), getattr(cost, "brings", 1)
+    return getattr(cost, "accepted_per_step", 1), getattr(cost, "verified_per_step", 1)
 
 
 class Checked:
@@ -96,11 +96,11 @@ class Checked:
         if line is not None:
             fixed, per_token, low, high = line
             seconds = self.seconds(decodes, context, 0.0, 0, 0.0)
-            told = f"cost.line({decodes}, {context}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}"
+            text = f"cost.line({decodes}, {context}) must agree with cost({decodes}, {context}, …), {seconds:g}: {line}"
             if not (per_token >= 0 and low <= context <= high):
-                raise ValueError(told)
+                raise ValueError(text)
             if not isclose(fixed + per_token * context, seconds, rel_tol=1e-6):
-                raise ValueError(told)
+                raise ValueError(text)
         return line
 
 

@@ -22,7 +22,7 @@ TINY = 1e-6  # tokens: what rounding may add up to where a step gives parts of t
 class Request:
     """One request: a running number, when its user sent it, prompt, output and stored prompt tokens.
 
-    `gives` is how many tokens a step gives it, where requests draft and differ in that; 0: as many as the system says.
+    `accepted_per_step` are the tokens that a step gives it, where requests draft and differ in that; 0: the system's.
     `rank` is where its engine has put it, `load` what that waits for its stored tokens besides (s). Of one that was
     preempted, `kept` are the tokens that its user has: they are computed again with the prompt; `admitted`, `first` and
     `left` are when it was first admitted, had its first token, and its last one.
@@ -34,7 +34,7 @@ class Request:
         self.n_in = n_in
         self.n_out = n_out
         self.cached = cached
-        self.gives = 0.0
+        self.accepted_per_step = 0.0
         self.load = 0.0
         self.rank = 0
         self.kept = 0
@@ -133,10 +133,10 @@ class Batch:
     """The decoding requests of one engine, and its clock.
 
     A request that decodes its j-th token reads the KV cache of n_in + j − 1 tokens. A step gives it one token, or where
-    requests draft some more, as many as `gives` in each: their mean, or its own.
+    requests draft some more, as many as `accepted_per_step` in each: their mean, or its own.
     """
 
-    def __init__(self, cost: StepTimes, record: Ledger, room: Room, number: int, gives: float) -> None:
+    def __init__(self, cost: StepTimes, record: Ledger, room: Room, number: int, accepted_per_step: float) -> None:
         self.cost = cost
         self.record = record
         self.room = room
@@ -145,7 +145,7 @@ class Batch:
         self.step = 0
         self.size = 0
         self.context: float = 0
-        self._gives = gives
+        self._accepted = accepted_per_step
         self._giving: float = 0  # tokens that a step gives all of them
         # (last step, number, admitted, first token, request, tokens beyond its answer): the next to finish is on top.
         self._ends: list[tuple[int, int, float, float, Request, float]] = []
@@ -157,12 +157,12 @@ class Batch:
 
     def join(self, request: Request, admitted: float, first_token: float, done: int) -> None:
         """Let `request`, which has `done` tokens, decode from the next step on."""
-        gives = self._given(request)
-        steps = ceil((request.n_out - done) / gives)
-        beyond = done + steps * gives - request.n_out  # of the last step some drafts may be too many
+        accepted_per_step = self._given(request)
+        steps = ceil((request.n_out - done) / accepted_per_step)
+        beyond = done + steps * accepted_per_step - request.n_out  # of the last step some drafts may be too many
         heappush(self._ends, (self.step + steps, request.number, admitted, first_token, request, beyond))
         self.size += 1
-        self._giving += gives
+        self._giving += accepted_per_step
         self.context += request.n_in + done
         if first_token < self.now and self.record.notes:
             self._fresh.append(first_token)
@@ -178,7 +178,7 @@ class Batch:
         self.join(request, admitted, self.now, request.kept + 1)
 
     def _given(self, request: Request) -> float:
-        return request.gives if request.gives > 0 else self._gives
+        return request.accepted_per_step if request.accepted_per_step > 0 else self._accepted
 
     def after(self, seconds: float, decodes: int) -> None:
         """Move the clock over one step in which `decodes` requests decoded: all of them."""
@@ -275,13 +275,13 @@ class Batch:
         """Take a request out that does not go on now; it keeps the tokens that its user has."""
         others = self._ends
         self._ends = []
-        found = others[0]
+        chosen = others[0]
         for end in others:
             if end[1] == number:
-                found = end
+                chosen = end
             else:
                 heappush(self._ends, end)
-        last, _, admitted, first_token, request, beyond = found
+        last, _, admitted, first_token, request, beyond = chosen
         done = request.n_out + beyond - (last - self.step) * self._given(request)
         if request.kept == 0:
             request.admitted, request.first = admitted, first_token
@@ -368,26 +368,26 @@ class Engine:
     before all others, and is computed again, with what it has of its answer. (An engine may find some of that in its
     prefix cache; here nothing is found.) A request is admitted when a place and room for its KV cache are free, to the
     rank that has the fewest; all ranks step together. The `load` of the system is what the engine waits for a stored
-    token, in seconds, while it computes others; `admission` is how it lets prompts into its steps, see
-    `schedulers.Habits`.
+    token, in seconds, while it computes others; `policy` is how it lets prompts into its steps, see
+    `schedulers.SchedulerPolicy`.
     """
 
     def __init__(self, cost: StepTimes, record: Ledger, room: Room, system: System) -> None:
-        self.batch = Batch(cost, record, room, 0, system.gives)
+        self.batch = Batch(cost, record, room, 0, system.accepted_per_step)
         self.waiting: deque[Request] = deque()
         self._cost = cost
         self._record = record
         self._budget = system.budget / system.ranks
-        self._brings = system.brings
+        self._verified = system.verified_per_step
         self._load = system.load
         self._ranks = [Rank() for _ in range(system.ranks)]
         self._by_chance = system.by_chance
         self._chance = 1
         self._prompts = 0  # admitted, and not yet computed
-        self._admission = system.admission
+        self._policy = system.policy
         # Whether prompts are never held.
-        self._eager = system.admission.every <= 1 and system.admission.looks <= 1
-        self._eager = self._eager and system.admission.wait_steps <= 0
+        self._eager = system.policy.every <= 1 and system.policy.looks <= 1
+        self._eager = self._eager and system.policy.wait_steps <= 0
         self._looked = 0  # the step after which the engine looked last, or would have
         self._waited = 0  # steps that prompts have been held for
         self._paused = 0  # steps in which nobody decoded: a cadence counts them, too
@@ -412,7 +412,7 @@ class Engine:
         waiting, batch = self.waiting, self.batch
         away = self._preempt() if batch.room.grows and batch.short() else 0
         if len(waiting) > 0:
-            ahead = self._admission.ahead
+            ahead = self._policy.ahead
             # Without a step to run and one that is planned, the next one is planned now.
             busy = batch.size + self._prompts + self._planned > 0
             planned = self._planned if ahead and busy else len(waiting)
@@ -432,7 +432,7 @@ class Engine:
     def _preempt(self) -> int:
         """Send who came last back to wait until the next step's tokens fit; return how many."""
         away = 0
-        if self._admission.alone and self.computes():
+        if self._policy.alone and self.computes():
             return away  # decodes stand still
         while self.batch.short() and self.batch.size + self._prompts > 1:
             last = self._ranks[0]
@@ -461,36 +461,36 @@ class Engine:
         """Tell whether the next step computes tokens of a prompt."""
         if self._prompts == 0:
             return False
-        beside = 0 if self._admission.alone else self.batch.size / len(self._ranks)
-        return beside * self._brings < self._budget and (self._eager or self._held() == 0)
+        beside = 0 if self._policy.alone else self.batch.size / len(self._ranks)
+        return beside * self._verified < self._budget and (self._eager or self._held() == 0)
 
     def _held(self) -> int:
         """Return for how many steps prompts are held at most, if nobody comes."""
-        batch, habits = self.batch, self._admission
+        batch, policy = self.batch, self._policy
         if batch.size == 0:
             return 0
-        every: int = habits.every
+        every: int = policy.every
         if every > 1:
-            if habits.guard and not self._drained:
+            if policy.guard and not self._drained:
                 return 0
             step = batch.step + self._paused
-            passed = min(step - self._begun, every) if habits.since else step % every
+            passed = min(step - self._begun, every) if policy.since else step % every
             return (every - passed) % every
         for rank in self._ranks:
             if len(rank.prompts) > 0 and rank.progress > rank.prompts[0].cached:  # a prompt that was cut goes on
                 return 0
-        if habits.balanced:
-            return self._unbalanced(habits.wait_steps)
-        looks: int = habits.looks
+        if policy.balanced:
+            return self._unbalanced(policy.wait_steps)
+        looks: int = policy.looks
         unseen = (looks - (batch.step - self._looked) % looks) % looks
-        if unseen > 0 or self._waited >= habits.wait_steps:
+        if unseen > 0 or self._waited >= policy.wait_steps:
             return unseen
         fresh = 0
         for rank in self._ranks:
             for request in rank.prompts:
                 fresh += request.length() - request.cached
-        enough = fresh + batch.size * self._brings >= habits.wait_tokens
-        return 0 if enough else habits.wait_steps - self._waited
+        enough = fresh + batch.size * self._verified >= policy.wait_tokens
+        return 0 if enough else policy.wait_steps - self._waited
 
     def _unbalanced(self, round_of: int) -> int:
         """Return how many steps of a round are left, where some rank has no prompt; none where one has nothing else.
@@ -556,15 +556,15 @@ class Engine:
         A prompt that is complete has its first token at the end. The step is as long as the rank with the most prompt
         tokens takes.
         """
-        batch, alone, many = self.batch, self._admission.alone, len(self._ranks)
+        batch, alone, many = self.batch, self._policy.alone, len(self._ranks)
         decodes, context = (0, 0.0) if alone else (batch.size, batch.context)
         complete: list[tuple[Request, float]] = []
         most, pairs, prefills, load, together = 0, 0.0, 0.0, 0.0, 0
-        if self._drained or not self._admission.guard:
+        if self._drained or not self._policy.guard:
             self._begun = batch.step + self._paused
         for rank in self._ranks:
             own = 0 if alone else rank.requests - len(rank.prompts)  # that decode
-            taken = self._fill(rank, self._budget - own * self._brings, complete)
+            taken = self._fill(rank, self._budget - own * self._verified, complete)
             load = max(load, taken[3])
             together += taken[0]
             if taken[0] > most or (taken[0] == most and taken[1] > pairs):
@@ -618,7 +618,7 @@ class Engine:
         """Return how many of the tokens that are left of a prompt go into a step with `taken` others."""
         if left <= budget:
             return left
-        if self._admission.whole:
+        if self._policy.whole:
             return 0 if taken > 0 else left
         return floor(budget)
 

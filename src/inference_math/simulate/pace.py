@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from inference_math.unit.fullest import fullest
+from inference_math.unit.max_load import expected_max_load
 from inference_math.unit.steps import (
     busiest_prompts,
     floor_computed,
@@ -187,7 +187,7 @@ class Pace:
         spans = spans_of(self._terms, mean, fresh, cached, min)
         if share > 0:  # a group of several stages splits its prompts over them
             return step_beside(self._terms, spans, decodes, each * share, max(each / self._terms.ranks, 1.0))
-        busy = busiest_prompts(self._terms, decodes, each, max, min, fullest)
+        busy = busiest_prompts(self._terms, decodes, each, max, min, expected_max_load)
         return step_beside(self._terms, spans, decodes, each, busy)
 
 

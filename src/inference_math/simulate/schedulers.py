@@ -7,9 +7,9 @@ from math import inf
 
 from inference_math.evidence.checks import AT_LEAST_ONE, AT_LEAST_ZERO, as_bool, as_number, as_whole
 from inference_math.simulate.cost import Cost
-from inference_math.simulate.types import Habits, System
+from inference_math.simulate.types import SchedulerPolicy, System
 
-__all__ = ["Aggregated", "Chunked", "Disaggregated", "Habits", "Reuse", "Scheduler", "system_of"]
+__all__ = ["Aggregated", "Chunked", "Disaggregated", "Reuse", "Scheduler", "SchedulerPolicy", "system_of"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Aggregated:
 class Chunked:
     """One engine, chunked prefill: a step has all decodes and fills up to `budget` tokens with prompts.
 
-    `habits` are what the engine's scheduler does besides. Of `ranks` of attention data parallelism each has its part of
+    `policy` are what the engine's scheduler does besides. Of `ranks` of attention data parallelism each has its part of
     the places, of the budget and of the requests; all step together, as long as the one with the most prompt tokens
     takes. A request goes to the rank that has the fewest, or `by_chance` to any. The other parameters as of
     `Aggregated`.
@@ -43,7 +43,7 @@ class Chunked:
     max_batch: float = inf
     kv_capacity: float = inf
     grows: bool = False
-    habits: Habits = field(default_factory=Habits)
+    policy: SchedulerPolicy = field(default_factory=SchedulerPolicy)
     ranks: int = 1
     by_chance: bool = False
 
@@ -52,8 +52,8 @@ class Chunked:
         as_whole("ranks", self.ranks)
         as_bool("by_chance", self.by_chance)
         _check_limits(self)
-        if not isinstance(self.habits, Habits):
-            raise TypeError(f"habits must be a Habits, not {self.habits!r:.80}")
+        if not isinstance(self.policy, SchedulerPolicy):
+            raise TypeError(f"policy must be a SchedulerPolicy, not {self.policy!r:.80}")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Disaggregated:
     The cost of a simulation is that of both pools. Where prefill units have another layout or other GPUs, theirs is
     `prefill`, and the cost that of decode units; `incoming` is what a token takes over the link of a decode unit, whose
     GPUs take it in together. None: they are as many as a prefill unit's. Decode units that plan `ahead` plan a step
-    while the one before it runs, as in `Habits`.
+    while the one before it runs, as in `SchedulerPolicy`.
     """
 
     prefill_units: int = 1
@@ -117,10 +117,12 @@ class Reuse:
 Scheduler = Aggregated | Chunked | Disaggregated
 
 
-def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, brings: int = 1) -> System:
+def system_of(
+    scheduler: Scheduler, reuse: Reuse | None, accepted_per_step: float = 1, verified_per_step: int = 1
+) -> System:
     """Return a scheduler, and what a blocking store makes it wait, as plain numbers."""
     pools = scheduler if isinstance(scheduler, Disaggregated) else Disaggregated()
-    habits = scheduler.habits if isinstance(scheduler, Chunked) else Habits(ahead=pools.ahead)
+    policy = scheduler.policy if isinstance(scheduler, Chunked) else SchedulerPolicy(ahead=pools.ahead)
     return System(
         prefill_units=pools.prefill_units if pools is scheduler else 0,
         groups=pools.groups,
@@ -132,9 +134,9 @@ def system_of(scheduler: Scheduler, reuse: Reuse | None, gives: float = 1, bring
         kv_capacity=scheduler.kv_capacity,
         grows=scheduler.grows,
         load=reuse.R if reuse is not None and reuse.blocking else 0.0,
-        gives=gives,
-        brings=brings,
-        admission=habits,
+        accepted_per_step=accepted_per_step,
+        verified_per_step=verified_per_step,
+        policy=policy,
         ranks=scheduler.ranks if isinstance(scheduler, Chunked) else 1,
         by_chance=isinstance(scheduler, Chunked) and scheduler.by_chance,
     )

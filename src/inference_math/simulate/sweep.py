@@ -71,8 +71,8 @@ def _gathered(futures: list[Future[dict[str, object]]], bar: Any) -> list[dict[s
 
 
 def _row(simulate: Callable[..., Any], setting: Mapping[str, object], seed: int) -> dict[str, object]:
-    found = simulate(seed=seed, **setting)
-    summary = found.summary() if hasattr(found, "summary") else found
+    run = simulate(seed=seed, **setting)
+    summary = run.summary() if hasattr(run, "summary") else run
     plain: dict[str, object] = {
         name: value for name, value in setting.items() if isinstance(value, str | int | float | np.generic)
     }

@@ -302,8 +302,8 @@ class PoolEngines:
         self.units: list[DecodeUnit] = []
         first = system.prefill_units * system.groups  # in a log the groups that prefill come before
         for i in range(system.decode_units):
-            batch = Batch(cost, record, room_of(system), first + i, system.gives)
-            self.units.append(DecodeUnit(batch, system.admission.ahead))
+            batch = Batch(cost, record, room_of(system), first + i, system.accepted_per_step)
+            self.units.append(DecodeUnit(batch, system.policy.ahead))
         self._incoming = system.incoming
         self._events: list[Any] = []
         self._order = 0
@@ -384,12 +384,12 @@ class PoolEngines:
             self._at(unit.until_event(), DECODE, (unit, unit.version))
 
     def _emptiest(self) -> DecodeUnit:
-        found, least = self.units[0], inf
+        emptiest, least = self.units[0], inf
         for unit in self.units:
             load = unit.load()
             if load < least:
-                found, least = unit, load
-        return found
+                emptiest, least = unit, load
+        return emptiest
 
 
 def run_pools(

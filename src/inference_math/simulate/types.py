@@ -11,7 +11,7 @@ from inference_math.evidence.checks import AT_LEAST_ZERO, as_bool, as_number, as
 from inference_math.evidence.records import Record
 
 
-class Habits(Record):
+class SchedulerPolicy(Record):
     """How an engine lets prompts into its steps.
 
     Parameters
@@ -53,8 +53,8 @@ class Habits(Record):
     >>> from inference_math.workload import Workload
     >>> cost = simulate.StepCost(t_w=0.01, prompt=0.05)
     >>> work = Workload(1000, 200, lengths="geometric")
-    >>> for habits in (simulate.Habits(), simulate.Habits(wait_steps=20, wait_tokens=8000)):
-    ...     chunks = simulate.Chunked(8192, habits=habits)
+    >>> for policy in (simulate.SchedulerPolicy(), simulate.SchedulerPolicy(wait_steps=20, wait_tokens=8000)):
+    ...     chunks = simulate.Chunked(8192, policy=policy)
     ...     run = simulate.benchmark(work, cost, concurrency=4, requests=400, scheduler=chunks)
     ...     print(f"{run.requests.ttft.mean():.2f} s")
     0.06 s
@@ -87,10 +87,10 @@ class System(Record):
 
     `budget` is the tokens of a step, with prefill units those of theirs; `load` is what a stored token makes an
     engine wait, `transfer` what a prompt's token takes over a prefill group's link, `incoming` over a decode
-    unit's. A step gives each request that decodes as many tokens as `gives`, for which it computes as many as it
-    `brings`: more than one where requests draft tokens. Of the `ranks` of an engine each has its own prompts, and
-    its part of the budget; a request goes to the one with the fewest, or to any `by_chance`. Of several `engines`
-    without pools each is a unit, behind a router.
+    unit's. A step gives each request that decodes `accepted_per_step` tokens, for which it computes
+    `verified_per_step`: more than one where requests draft tokens. Of the `ranks` of an engine each has its own
+    prompts, and its part of the budget; a request goes to the one with the fewest, or to any `by_chance`. Of several
+    `engines` without pools each is a unit, behind a router.
     """
 
     budget: float
@@ -104,9 +104,9 @@ class System(Record):
     transfer: float = 0.0
     incoming: float = 0.0
     load: float = 0.0
-    gives: float = 1.0
-    brings: int = 1
-    admission: Habits = field(default_factory=Habits)
+    accepted_per_step: float = 1.0
+    verified_per_step: int = 1
+    policy: SchedulerPolicy = field(default_factory=SchedulerPolicy)
     ranks: int = 1
     by_chance: bool = False
 

@@ -53,20 +53,20 @@ def concurrent_prefill_pmf(B: int, n_out: float) -> list[list[float]]:
         return [[others, 1.0]]
     odds = 1 / (n_out - 1)
     middle = min(floor(B / n_out), others)
-    found, total = [[middle, 1.0]], 1.0
+    rows, total = [[middle, 1.0]], 1.0
     share, k = 1.0, middle
     while k < others and share > NEGLIGIBLE:
         share *= (others - k) / (k + 1) * odds
         k += 1
-        found.append([k, share])
+        rows.append([k, share])
         total += share
     share, k = 1.0, middle
     while k > 0 and share > NEGLIGIBLE:
         share *= k / ((others - k + 1) * odds)
         k -= 1
-        found.append([k, share])
+        rows.append([k, share])
         total += share
-    return [[row[0], row[1] / total] for row in found]
+    return [[row[0], row[1] / total] for row in rows]
 
 
 def mean_seen(step: Step, B: int, n_out: float, own: int) -> float:

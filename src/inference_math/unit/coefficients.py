@@ -29,7 +29,7 @@ from inference_math.evidence.checks import (
     as_one_of,
     as_real,
 )
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.unit.mean import as_scalar
 from inference_math.unit.mixing import SHARE_NAMES, anchored, away, drawn
 from inference_math.unit.scope import foreign, missing, outside, set_up_of, wider
@@ -279,7 +279,7 @@ class Calibration:
 
     def outside(self, **inputs: ArrayLike) -> tuple[str, ...]:
         """Return a sentence for each of `inputs` that lies outside `scope`."""
-        return tuple(map(say, outside(dict(self.scope), _ends(inputs))))
+        return tuple(map(render, outside(dict(self.scope), _ends(inputs))))
 
     def save(self, path: str | Path) -> None:
         """Write a TOML file that `load` reads; what was at `path` stays whole until the new file is."""
@@ -314,16 +314,16 @@ class Calibration:
             raise ValueError(f"{path} must be a calibration: it is nested too deeply") from None
 
 
-def _stated(found: dict[str, Any]) -> Calibration:
+def _stated(fields: dict[str, Any]) -> Calibration:
     """Return what the fields of a calibration's file state; one that is missing is a KeyError."""
-    tables = _tables("coefficients", found["coefficients"])
+    tables = _tables("coefficients", fields["coefficients"])
     read = Calibration(
-        as_one_of("mode", found["mode"], MODES),
+        as_one_of("mode", fields["mode"], MODES),
         Coefficients(**{name: tables[name] for name in COEFFICIENTS}),
-        np.array(_square(found["log_covariance"])),
-        as_real("spread", found["spread"], Interval(0, 2)),
-        _tables("scope", found["scope"]),
-        tuple(_anchor(anchor) for anchor in found["anchors"]),
+        np.array(_square(fields["log_covariance"])),
+        as_real("spread", fields["spread"], Interval(0, 2)),
+        _tables("scope", fields["scope"]),
+        tuple(_anchor(anchor) for anchor in fields["anchors"]),
     )
     for name, value in asdict(read.coefficients).items():
         as_real(name, value, Interval(_LEAST_SHARE, 1) if name in SHARES else Interval(0, _LONGEST))
@@ -339,10 +339,10 @@ def _tables(name: str, value: object) -> Any:
 
 
 def _square(rows: Any) -> list[list[float]]:
-    found = [_tables("log_covariance", rows)[name] for name in COEFFICIENTS]
-    if not all(isinstance(row, list) and len(row) == len(found) for row in found):
-        raise ValueError(f"log_covariance must have {len(found)} numbers for each coefficient")
-    return [[as_real("log_covariance", value, _COVARIANCE) for value in row] for row in found]
+    table = [_tables("log_covariance", rows)[name] for name in COEFFICIENTS]
+    if not all(isinstance(row, list) and len(row) == len(table) for row in table):
+        raise ValueError(f"log_covariance must have {len(table)} numbers for each coefficient")
+    return [[as_real("log_covariance", value, _COVARIANCE) for value in row] for row in table]
 
 
 def _anchor(value: object) -> Anchor:
@@ -355,12 +355,12 @@ def _anchor(value: object) -> Anchor:
 def _scope_of(name: str, values: object) -> tuple[object, ...]:
     """Return names, or the two ends of a range."""
     as_one_of("scope", name, (*_NAMES, *_RANGES))
-    found = tuple(values) if isinstance(values, list | tuple) else ()
-    if name in _NAMES and found and all(isinstance(value, str) for value in found):
-        return found
-    numbers = name in _RANGES and len(found) == 2 and all(isinstance(value, int | float) for value in found)
-    if numbers and -inf < found[0] <= found[1] < inf:
-        return found
+    ends = tuple(values) if isinstance(values, list | tuple) else ()
+    if name in _NAMES and ends and all(isinstance(value, str) for value in ends):
+        return ends
+    numbers = name in _RANGES and len(ends) == 2 and all(isinstance(value, int | float) for value in ends)
+    if numbers and -inf < ends[0] <= ends[1] < inf:
+        return ends
     accepted = "names" if name in _NAMES else "the two ends of a range"
     raise ValueError(f"scope.{name} must be {accepted}, not {values!r:.80}")
 

@@ -1,6 +1,6 @@
 """The talks' numbers of one inference unit under one workload: t_w, TTFT(1), TPOT(1), ΔP, ΔH, KV capacity.
 
-Behind the numbers stands a step: `WorkloadCosts.mixed` gives the seconds of so many decodes and prompts, and means,
+Behind the numbers stands a step: `WorkloadCosts.step_seconds` of so many decodes and prompts, and means,
 batches and the simulator's price all come from it. `measured` adds that step up from operators of the H100,
 `Unit.costs` takes it from a unit's terms; `WorkloadCosts.additive` is the talks' own, in which nothing hides.
 """
@@ -23,11 +23,11 @@ from inference_math.catalogue.engines import engine
 from inference_math.catalogue.links import as_link
 from inference_math.evidence.checks import AT_LEAST_ONE, Numbers, as_numbers
 from inference_math.unit.affine import StepCost
-from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.batch import MOST_TOGETHER, largest_batch
 from inference_math.unit.mean import as_scalar, mean_seen
 from inference_math.unit.operators import H100, Kernels, Operators
 from inference_math.unit.overlap import overlapped_time
+from inference_math.unit.problem import max_kv_seqs
 from inference_math.unit.rates import rates_of
 from inference_math.unit.shapes import MEMORY, shape_of
 from inference_math.unit.steps import NO_INDEX, kv_sent, kv_tokens, loading, unit_numbers
@@ -85,7 +85,7 @@ class WorkloadCosts:
     T_decode: Numbers
     kv_capacity: float
     places: Numbers
-    mixed: Step | None = None
+    step_seconds: Step | None = None
     compute: Any = None
     T: Any = None
     load: float = 0.0
@@ -102,12 +102,12 @@ class WorkloadCosts:
     @property
     def additive(self) -> WorkloadCosts:
         """The same numbers in the talks' step, of which nothing hides: t_w, and what each prompt and decode adds."""
-        return replace(self, mixed=None, each=tuple(one.additive for one in self.each))
+        return replace(self, step_seconds=None, each=tuple(one.additive for one in self.each))
 
     @property
     def step(self) -> Step:
         """Seconds of a step with so many decodes and prompts."""
-        return self.mixed or self._sum
+        return self.step_seconds or self._sum
 
     @property
     def tpot_1(self) -> Numbers:
@@ -152,21 +152,21 @@ class WorkloadCosts:
 
     def with_prefill(self, speedup: float) -> WorkloadCosts:
         """Return the same with prefills `speedup` times shorter: of a prompt so much less is computed."""
-        mixed = None if self.mixed is None else partial(_shorter, self.mixed, speedup)
+        step_seconds = None if self.step_seconds is None else partial(_shorter, self.step_seconds, speedup)
         each = tuple(one.with_prefill(speedup) for one in self.each)
-        ttft_1 = self.ttft_1 / speedup if mixed is None else mixed(0.0, 1.0) - self.t_w
+        ttft_1 = self.ttft_1 / speedup if step_seconds is None else step_seconds(0.0, 1.0) - self.t_w
         if each:
             ttft_1 = np.array([one.ttft_1 for one in each])
-        return replace(self, mixed=mixed, ttft_1=ttft_1, compute=self.compute / speedup, each=each)
+        return replace(self, step_seconds=step_seconds, ttft_1=ttft_1, compute=self.compute / speedup, each=each)
 
     def with_store(self, alpha: float, load: float) -> WorkloadCosts:
         """Return the same for one prompt length with a share of the prompts loaded in `load` seconds a prompt [C05].
 
         Layer by layer: a step waits where that takes longer than all else in it.
         """
-        mixed = partial(_stored, self.step, alpha, load)
-        ttft_1, compute = max(mixed(0.0, 1.0) - self.t_w, 1e-9), self.compute * (1 - alpha)
-        return replace(self, mixed=mixed, ttft_1=ttft_1, compute=compute, load=load)
+        step_seconds = partial(_stored, self.step, alpha, load)
+        ttft_1, compute = max(step_seconds(0.0, 1.0) - self.t_w, 1e-9), self.compute * (1 - alpha)
+        return replace(self, step_seconds=step_seconds, ttft_1=ttft_1, compute=compute, load=load)
 
     def overlapping(self, overlap: str) -> Step:
         """Return the step of these numbers under an overlap model of `unit.overlap`; decodes have matrices, too."""
@@ -199,9 +199,9 @@ class WorkloadCosts:
 
     def step_cost(self) -> StepCost | AtMeanContext:
         """Return the cost of a step for the simulator: these numbers, every context the mean one."""
-        if self.mixed is None:
+        if self.step_seconds is None:
             return StepCost(t_w=float(self.t_w), prompt=float(self.ttft_1), delta_h=float(self.delta_h))
-        return AtMeanContext(self.mixed)
+        return AtMeanContext(self.step_seconds)
 
     def _sum(self, decodes: Any, prompts: Any) -> Any:
         return self.t_w + decodes * self.delta_h + prompts * self.ttft_1
@@ -209,7 +209,7 @@ class WorkloadCosts:
     def _seen(self, B: ArrayLike, own: int) -> Numbers:
         users = as_numbers("B", B, AT_LEAST_ONE)
         if not self.each:
-            step = self._sum if self.mixed is None else _on_arrays(self.mixed)
+            step = self._sum if self.step_seconds is None else _on_arrays(self.step_seconds)
             return as_scalar(mean_seen(step, users, self.n_out, own))
         batches = np.broadcast_to(users, np.broadcast_shapes(users.shape, np.shape(self.n_in))).ravel()
         return np.array([one._seen(b, own) for one, b in zip(self.each, batches.tolist(), strict=True)])
@@ -222,15 +222,15 @@ class WorkloadCosts:
 class AtMeanContext:
     """A step of decodes and prompts as a `simulate.Cost`."""
 
-    mixed: Step
+    step_seconds: Step
 
     def __call__(
         self, decodes: int, context: float, prefills: float = 0.0, tokens: int = 0, pairs: float = 0.0
     ) -> float:
-        return self.mixed(decodes, prefills)
+        return self.step_seconds(decodes, prefills)
 
     def line(self, decodes: int, context: float) -> tuple[float, float, float, float]:
-        return self.mixed(decodes, 0.0), 0.0, 0.0, np.inf
+        return self.step_seconds(decodes, 0.0), 0.0, 0.0, np.inf
 
 
 def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, memory: float = MEMORY) -> WorkloadCosts:
@@ -261,22 +261,22 @@ def measured(operators: Operators, n_in: Any, n_out: float, *, cv: float = 0, me
         kv_read=float(np.interp(context, reads.context, reads.cache_read)) / context,
         pair=float(np.interp(n_in, prefills.n_in, prefills.attention)) / (n_in**2 / 2),
     )
-    mixed = partial(_of_kernels, kernels, float(context), float(n_in))
+    step_seconds = partial(_of_kernels, kernels, float(context), float(n_in))
     cache_read = kernels.kv_read * context
-    own = max(0.0, (mixed(GROWTH_BATCH, 0.0) - mixed(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
-    t_w = mixed(1.0, 0.0) - cache_read - own
+    own = max(0.0, (step_seconds(GROWTH_BATCH, 0.0) - step_seconds(1.0, 0.0)) / (GROWTH_BATCH - 1) - cache_read)
+    t_w = step_seconds(1.0, 0.0) - cache_read - own
     on = _unit_of(operators, memory)
     work = Workload(float(n_in), float(n_out), lengths="", cv=float(cv))
     return WorkloadCosts(
         n_in=n_in,
         n_out=n_out,
         t_w=t_w,
-        ttft_1=max(mixed(0.0, 1.0) - t_w, 1e-9),
+        ttft_1=max(step_seconds(0.0, 1.0) - t_w, 1e-9),
         cache_read=cache_read,
         T_decode=own,
         kv_capacity=kv_tokens(on, n_in + n_out),
         places=max_kv_seqs(on, work, engine(operators.engine)),
-        mixed=mixed,
+        step_seconds=step_seconds,
         sent=sent_seconds(on, gpu(H100), n_in),
     )
 
@@ -316,12 +316,12 @@ def _of_kernels(kernels: Kernels, context: float, n_in: float, decodes: float, p
     return kernels(decodes, decodes * context, prompts, prompts * n_in, prompts * n_in**2 / 2)
 
 
-def _shorter(mixed: Step, speedup: float, decodes: float, prompts: float) -> float:
-    return mixed(decodes, prompts / speedup)
+def _shorter(step_seconds: Step, speedup: float, decodes: float, prompts: float) -> float:
+    return step_seconds(decodes, prompts / speedup)
 
 
-def _stored(mixed: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:
-    return loading(mixed(decodes, (1 - alpha) * prompts), load, prompts, prompts)
+def _stored(step_seconds: Step, alpha: float, load: float, decodes: float, prompts: float) -> float:
+    return loading(step_seconds(decodes, (1 - alpha) * prompts), load, prompts, prompts)
 
 
 def _on_arrays(step: Step) -> Callable[[Any, Any], Any]:

@@ -9,10 +9,10 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from inference_math.evidence.records import Record
-from inference_math.unit.asked import kept_by, usual_share
 from inference_math.unit.mixing import usual_kv
+from inference_math.unit.problem import kept_by, usual_share
 from inference_math.unit.steps import drafting, index_of, most_uneven, unit_numbers
-from inference_math.unit.types import Kernels, Layout, Operators, Part, Rates, Scope, Shape, Stand, UnitNumbers
+from inference_math.unit.types import Kernels, Layout, Message, Operators, Rates, Scope, ScoreKey, Shape, UnitNumbers
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineRecord
@@ -89,10 +89,10 @@ def untold_kv(of: Deployment) -> str:
     return usual_kv(of.model.stored_kv, of.model.operators.heads, of.gpu.generation, of.engine)
 
 
-def stand_of(of: Deployment) -> Stand:
-    """Return what says which scored points are its own; see `unit.scope.lacking`."""
+def score_key_of(of: Deployment) -> ScoreKey:
+    """Return what says which scored points are its own; see `unit.scope.extra_log_sd`."""
     gpu = of.gpu
-    return Stand(
+    return ScoreKey(
         model=of.model.name, gpu=gpu.name, generation=gpu.generation, maker=gpu.maker,
         engine=of.kernels, weights=of.weights,
     )  # fmt: skip
@@ -108,7 +108,7 @@ def divisors(whole: int, most: int) -> list[int]:
     return [n for n in range(1, most + 1) if whole % n == 0]
 
 
-def unfit(of: Deployment) -> list[Part]:
+def unfit(of: Deployment) -> list[Message]:
     """Say why a deployment cannot be, with the `field` that must be another; nothing where it can, if it fits.
 
     Templates are those of the command line; the page has its own words for some of them.
@@ -117,7 +117,7 @@ def unfit(of: Deployment) -> list[Part]:
     fine, together = shape.fine[of.weights], layout.tp * layout.dp
     if "fp8" in [fine[name] for name in fine] and not of.gpu.rates.flops["fp8"] > 0:
         return [{"key": "unfit.precision", "field": "weights", "weights": of.weights, "gpu": of.gpu.name}]
-    ep: Part = {"field": "ep", "model": model.name, "ep": layout.ep, "together": together, "experts": shape.experts}
+    ep: Message = {"field": "ep", "model": model.name, "ep": layout.ep, "together": together, "experts": shape.experts}
     if layout.ep > 1 and not shape.experts > 0:
         ep["key"] = "unfit.whole"
         return [ep]
@@ -130,7 +130,7 @@ def unfit(of: Deployment) -> list[Part]:
         return [ep]
     if layout.pp > shape.n_layers:
         return [{"key": "unfit.stages", "field": "pp", "layers": shape.n_layers, "pp": layout.pp}]
-    counted: Part = {"field": "expert_imbalance", "model": model.name, "value": of.imbalance}
+    counted: Message = {"field": "expert_imbalance", "model": model.name, "value": of.imbalance}
     if of.imbalance >= 0 and not shape.experts > 0:
         counted["key"] = "unfit.counted"
         return [counted]

@@ -74,10 +74,10 @@ def front_of(model: Model, gpu: Gpu, engine: str, version: str = "") -> Front:
     >>> f"{front_of(llama, h200, 'vllm', '0.11').seconds:.2f} s"
     '0.03 s'
     """
-    known, told = moves(), levels_of_front(model, gpu, engine, version)
-    spread = known["spread"][told["kind"]]
+    known, levels = moves(), levels_of_front(model, gpu, engine, version)
+    spread = known["spread"][levels["kind"]]
     drafting = max(spread, known["spread"]["drafting"])
-    return Front(fronted(known, told), known["sd"]["all"], spread, drafting)
+    return Front(fronted(known, levels), known["sd"]["all"], spread, drafting)
 
 
 @lru_cache(maxsize=1)
@@ -102,7 +102,7 @@ def handover() -> Handover:
 @lru_cache(maxsize=1)
 def moves() -> dict[str, CoefficientValues]:
     """Return the table `served_front`: by factor and level the move of the logarithm; `sd` and `spread` beside them."""
-    found: dict[str, CoefficientValues] = {factor: {} for factor in (*FRONTS, "sd", "spread")}
+    table: dict[str, CoefficientValues] = {factor: {} for factor in (*FRONTS, "sd", "spread")}
     for row in load("served_front").frame.to_dict("records"):
-        found[str(row["factor"])][str(row["level"])] = float(row["moved"])
-    return found
+        table[str(row["factor"])][str(row["level"])] = float(row["moved"])
+    return table

@@ -70,8 +70,8 @@ def kernels() -> Kernels:
     '0.93'
     """
 
-    def each(told: Callable[[str, str], dict[str, AnyKernel]]) -> dict[str, dict[str, dict[str, AnyKernel]]]:
-        return {engine: {gpu: told(engine, gpu) for gpu in TABLED} for engine in ENGINES}
+    def each(measured: Callable[[str, str], dict[str, AnyKernel]]) -> dict[str, dict[str, dict[str, AnyKernel]]]:
+        return {engine: {gpu: measured(engine, gpu) for gpu in TABLED} for engine in ENGINES}
 
     return Kernels(
         like={name: like(gpu) for name, gpu in GPUS.items()},
@@ -129,10 +129,10 @@ def _all(kind: str, gpu: str, variant: str) -> list[Curve]:
 
 
 def _products(engine: str, gpu: str) -> dict[str, Kernel]:
-    found = {name: _first("matrix product", gpu, engine, all_of, ("all",)) for name, all_of in _PRODUCTS.items()}
+    curves = {name: _first("matrix product", gpu, engine, all_of, ("all",)) for name, all_of in _PRODUCTS.items()}
     return {
         name: Kernel(memory=curve.memory, compute=curve.compute, launch=_launch(gpu), rate=_ASKED.get(name, "bf16"))
-        for name, curve in found.items()
+        for name, curve in curves.items()
         if curve is not None
     }
 
@@ -145,22 +145,22 @@ def _launch(gpu: str) -> float:
 
 def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
     """Return attention by heads and cache: the share of the bandwidth of decodes, of the compute of both."""
-    found: dict[str, AttentionKernel] = {}
+    shares: dict[str, AttentionKernel] = {}
     for heads, kind in _HEADS.items():
         variants = ("all",) if kind == "MLA" else (heads, "head 128")
         for kv in ("bf16", "fp8"):
-            told = (kv, "bf16") if kind == "MLA" else ("bf16",)
+            precisions = (kv, "bf16") if kind == "MLA" else ("bf16",)
             timed = heads == "sparse" and _all("sparse attention, decode", gpu, "all")
             decode, on = _decode("sparse attention" if timed else kind, gpu, engine, kv, variants)
             if heads == "sparse":
                 prefill = _sparse(engine, on, kv)
             else:
-                prefill = _first(f"{kind}, prefill", on, engine, told, variants)
+                prefill = _first(f"{kind}, prefill", on, engine, precisions, variants)
             shown = variants[0]
             same = _all(f"{kind}, decode", on, shown) or [decode]
             if prefill is not None:
                 least = min(curve.launch for curve in same)
-                found[f"{heads}, {kv}"] = AttentionKernel(
+                shares[f"{heads}, {kv}"] = AttentionKernel(
                     memory=decode.memory,
                     compute=prefill.compute,
                     # Decodes of grouped queries read, whatever was measured: their curves tell no share of the compute.
@@ -170,13 +170,13 @@ def _attention(engine: str, gpu: str) -> dict[str, AttentionKernel]:
                     slower=round(prefill.compute / prefill.looked, 4) if heads == "sparse" else 1.0,
                     choosing=prefill.choosing,
                 )
-    return found
+    return shares
 
 
 def _sparse(engine: str, gpu: str, kv: str) -> Curve | None:
     """Return what prompts reach whose index chooses tokens; where a GPU has no such curve, on the H100."""
-    found = (_first("sparse attention, prefill", on, engine, (kv, "bf16"), ("all",)) for on in (gpu, _ANY))
-    return next((curve for curve in found if curve is not None), None)
+    curves = (_first("sparse attention, prefill", on, engine, (kv, "bf16"), ("all",)) for on in (gpu, _ANY))
+    return next((curve for curve in curves if curve is not None), None)
 
 
 def _block(engine: str, gpu: str, attention: float) -> float:
@@ -204,11 +204,11 @@ def _decode(kind: str, gpu: str, engine: str, kv: str, variants: tuple[str, ...]
 def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
     """Return experts by precision, shares of the rates that the law of a step takes for them."""
     flops = rates_of(GPUS[gpu]).flops
-    found: dict[str, Kernel] = {}
+    shares: dict[str, Kernel] = {}
 
     def even(precisions: tuple[str, ...]) -> Curve | None:
-        told = (_first("experts", gpu, engine, precisions, (chosen,)) for chosen in ("balanced", "power_law_1.2"))
-        return next((curve for curve in told if curve is not None), None)
+        curves = (_first("experts", gpu, engine, precisions, (chosen,)) for chosen in ("balanced", "power_law_1.2"))
+        return next((curve for curve in curves if curve is not None), None)
 
     plain = even(("bf16",))
     for name, precisions in _EXPERTS.items():
@@ -222,15 +222,15 @@ def _experts(engine: str, gpu: str) -> dict[str, Kernel]:
             asked = "bf16"
         if curve is not None:
             compute = round(curve.compute * flops[_RATES.get(curve.precision, "bf16")] / flops[asked], 4)
-            found[name] = Kernel(memory=curve.memory, compute=compute, launch=curve.launch, rate=asked)
-    return found
+            shares[name] = Kernel(memory=curve.memory, compute=compute, launch=curve.launch, rate=asked)
+    return shares
 
 
 def _links(engine: str, gpu: str) -> dict[str, Kernel]:
     """Return all-reduces by GPUs, two in each layer; where a number was not measured, of the next smaller one."""
-    found: dict[str, Kernel] = {}
+    shares: dict[str, Kernel] = {}
     for size in ("2", "4", "8"):
         smaller = [f"{other} GPUs" for other in ("8", "4", "2") if int(other) <= int(size)]
         if (curve := _first("all-reduce", gpu, engine, ("bf16",), smaller)) is not None:
-            found[size] = Kernel(memory=curve.memory, compute=1.0, launch=2 * curve.launch, rate="")
-    return found
+            shares[size] = Kernel(memory=curve.memory, compute=1.0, launch=2 * curve.launch, rate="")
+    return shares

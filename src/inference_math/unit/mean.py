@@ -1,4 +1,4 @@
-"""For arrays, what `unit.batch` and `unit.fullest` have for numbers: means of steps, prompts of the fullest group."""
+"""For arrays, what `unit.batch` and `unit.max_load` have for numbers: means of steps, prompts of the fullest group."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from inference_math.evidence.checks import Numbers
 from inference_math.unit.batch import concurrent_prefill_pmf
-from inference_math.unit.fullest import fullest
+from inference_math.unit.max_load import expected_max_load
 
-__all__ = ["as_scalar", "fullest_of", "mean_seen"]
+__all__ = ["as_scalar", "expected_max_loads", "mean_seen"]
 
 
 def mean_seen(step: Callable[[Any, Any], Any], users: ArrayLike, n_out: float, own: int) -> NDArray[np.float64]:
@@ -43,10 +43,10 @@ def as_scalar(value: Numbers) -> Numbers:
     return float(value) if np.ndim(value) == 0 else value
 
 
-def fullest_of(prompts: ArrayLike, ranks: float, stages: float) -> NDArray[np.float64]:
-    """Return `unit.fullest.fullest` of arrays of prompts."""
+def expected_max_loads(prompts: ArrayLike, ranks: float, stages: float) -> NDArray[np.float64]:
+    """Return `unit.max_load.expected_max_load` of arrays of prompts."""
     numbers, places = np.unique(prompts, return_inverse=True)
-    each = [fullest(one, ranks, stages) for one in numbers.tolist()]
+    each = [expected_max_load(one, ranks, stages) for one in numbers.tolist()]
     return np.array(each, dtype=np.float64)[places].reshape(np.shape(prompts))
 
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from inference_math.unit.types import (
+    CoefficientKey,
     CoefficientValues,
     DrawnCoefficients,
     Fit,
     Kernels,
-    Levels,
+    MixedEffects,
     Operators,
     Scope,
-    Standpoint,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def why_kv(kv: str, usual: str, stored: str, engine: str) -> str:
     return "as its checkpoint has it" if stored == "fp8" else "as " + engine + " has it untold"
 
 
-def standpoint_of(engine: str, newest: str, given: dict[str, str], together: float, of: Operators) -> Standpoint:
+def coefficient_key_of(
+    engine: str, newest: str, given: dict[str, str], together: float, of: Operators
+) -> CoefficientKey:
     """Return where a unit stands: the level of each of `FACTORS`, and which of the measured kernels are its own.
 
     `engine` is the name of the engine's generation, `newest` that of its newest one; `given` names gpu, generation,
@@ -90,7 +92,7 @@ def standpoint_of(engine: str, newest: str, given: dict[str, str], together: flo
     if of.mixed > 0:
         routed = blocks if fine["experts"] == "fp8" else fine["experts"]
     links = "" if together <= 1 else ("8" if together >= 8 else ("4" if together >= 4 else "2"))
-    return Standpoint(
+    return CoefficientKey(
         levels={
             "engine": engine,
             "model": engine + "/" + of.name,
@@ -110,90 +112,90 @@ def standpoint_of(engine: str, newest: str, given: dict[str, str], together: flo
     )
 
 
-def kernel_values(kernels: Kernels, centre: CoefficientValues, at: Standpoint) -> CoefficientValues:
+def kernel_values(kernels: Kernels, intercept: CoefficientValues, at: CoefficientKey) -> CoefficientValues:
     """Return an engine's centre with what its measured kernels reach; and `launch`, seconds of a layer's launches.
 
     Kernels are those of an engine's newest generation; an older one has them, too. What was not measured stays at the
     centre.
     """
-    found, engine, gpu = centre.copy(), at.kernels, kernels.like[at.gpu]
+    values, engine, gpu = intercept.copy(), at.kernels, kernels.like[at.gpu]
     products, attention = kernels.products[engine][gpu], kernels.attention[engine][gpu]
     experts, links = kernels.experts[engine][gpu], kernels.links[engine][gpu]
     launch = at.products * products["bf16"].launch
     for name, key in [["bf16", "bf16"], ["fp8", at.blocks], ["fp4", "nvfp4"]]:
         if key in products:
-            found[name] = products[key].compute
+            values[name] = products[key].compute
     if at.common in products:
-        found["memory"] = products[at.common].memory
+        values["memory"] = products[at.common].memory
     if at.attention in attention:
         looks = attention[at.attention]
-        found["kv"] = looks.memory
-        found["attention"] = looks.compute
-        found["decode_attention"] = looks.decode
+        values["kv"] = looks.memory
+        values["attention"] = looks.compute
+        values["decode_attention"] = looks.decode
         launch += looks.launch
     if at.routed in experts:
-        own = experts[at.routed]
-        found["experts"] = min(MOST, own.memory / found["memory"])
-        found["grouped"] = min(MOST, own.compute / found[own.rate])
-        launch += at.mixed * own.launch
+        kernel = experts[at.routed]
+        values["experts"] = min(MOST, kernel.memory / values["memory"])
+        values["grouped"] = min(MOST, kernel.compute / values[kernel.rate])
+        launch += at.mixed * kernel.launch
     if at.links in links:
-        found["interconnect_efficiency"] = links[at.links].memory
-        found["collective_latency"] = links[at.links].launch
-    found["launch"] = launch
-    return found
+        values["interconnect_efficiency"] = links[at.links].memory
+        values["collective_latency"] = links[at.links].launch
+    values["launch"] = launch
+    return values
 
 
-def composed(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, CoefficientValues]:
+def composed(mixed_effects: MixedEffects, kernels: Kernels, at: CoefficientKey) -> dict[str, CoefficientValues]:
     """Return the coefficients (`values`), and the standard deviations of their logarithms (`widths`).
 
-    `levels` has what engines start from (`centre`), the moves by factor and level, the widths of what was seen, and for
-    each factor those of a level that was not. What an engine adds to a layer is added to its launches. A mixture in
-    BF16 that was not served is no faster than its own in FP8.
+    `mixed_effects` has what engines start from (`intercept`), the `effects` by factor and level, the standard
+    deviations of what was seen, and for each factor those of a level that was not. What an engine adds to a layer is
+    added to its launches. A mixture in BF16 that was not served is no faster than its own in FP8.
     """
-    found, given = moved(levels, kernels, at), at.levels
-    served = given["model"] in levels.moves["model"] and given["weights"] in precisions_seen(
-        levels, given["generation"], given["kind"]
+    fit, given = moved(mixed_effects, kernels, at), at.levels
+    served = given["model"] in mixed_effects.effects["model"] and given["weights"] in precisions_seen(
+        mixed_effects, given["generation"], given["kind"]
     )
     if given["weights"] == "bf16" and at.mixed > 0 and not served:
         factors = given.copy()
         factors["weights"] = "fp8" if at.blocks == "fp8 blocks" else ONE_SCALE
         other = replace(at, levels=factors, common=at.blocks, routed=at.blocks)
-        return no_faster(found, moved(levels, kernels, other)["values"])
-    return found
+        return no_faster(fit, moved(mixed_effects, kernels, other)["values"])
+    return fit
 
 
-def no_faster(found: dict[str, CoefficientValues], fp8: CoefficientValues) -> dict[str, CoefficientValues]:
+def no_faster(fit: dict[str, CoefficientValues], fp8: CoefficientValues) -> dict[str, CoefficientValues]:
     """Return what was found of a mixture in BF16, in no term faster than the same in FP8.
 
     Levels of precision tell one from another only where both were served. So a layer and its sums take as long at
     least, experts are chosen alike, and their products run at no higher rate; the datasheet's of FP8 is twice BF16's.
     """
-    values = found["values"].copy()
+    values = fit["values"].copy()
     for name in ["layer", "collective_latency"]:
         values[name] = max(values[name], fp8[name])
     values["expert_imbalance"] = fp8["expert_imbalance"]
     values["grouped"] = min(values["grouped"], 2 * fp8["fp8"] * fp8["grouped"] / values["bf16"])
-    return {"values": values, "widths": found["widths"]}
+    return {"values": values, "widths": fit["widths"]}
 
 
-def moved(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, CoefficientValues]:
+def moved(mixed_effects: MixedEffects, kernels: Kernels, at: CoefficientKey) -> dict[str, CoefficientValues]:
     """Return the same for a precision by itself."""
     values: CoefficientValues = {}
     widths: CoefficientValues = {}
     given = at.levels
-    base = kernel_values(kernels, levels.centre[given["engine"]], at)
-    together = given["weights"] in precisions_seen(levels, given["generation"], given["kind"])
-    for name in levels.seen:
-        moved, variance = 0.0, levels.seen[name] ** 2
-        if not together:
-            variance += levels.unseen["weights"][name] ** 2
+    base = kernel_values(kernels, mixed_effects.intercept[given["engine"]], at)
+    seen_together = given["weights"] in precisions_seen(mixed_effects, given["generation"], given["kind"])
+    for name in mixed_effects.sd_seen:
+        effect, variance = 0.0, mixed_effects.sd_seen[name] ** 2
+        if not seen_together:
+            variance += mixed_effects.sd_unseen["weights"][name] ** 2
         for factor in FACTORS:
-            known = levels.moves[factor]
+            known = mixed_effects.effects[factor]
             if given[factor] in known:
-                moved += known[given[factor]][name]
+                effect += known[given[factor]][name]
             else:
-                variance += levels.unseen[factor][name] ** 2
-        value = base[name] * exp(moved)
+                variance += mixed_effects.sd_unseen[factor][name] ** 2
+        value = base[name] * exp(effect)
         widths[name] = variance**0.5
         if name == "layer":
             widths[name] *= value / (value + base["launch"])
@@ -202,31 +204,31 @@ def moved(levels: Levels, kernels: Kernels, at: Standpoint) -> dict[str, Coeffic
     return {"values": values, "widths": widths}
 
 
-def fitted(levels: Levels, kernels: Kernels, scopes: dict[str, Scope], at: Standpoint) -> Fit:
+def fitted(mixed_effects: MixedEffects, kernels: Kernels, scopes: dict[str, Scope], at: CoefficientKey) -> Fit:
     """Return a unit's kernels, moved by what served points say of its engine, model, GPU and precision.
 
     `scopes` are of the points that were "served", and of combinations that were served "together".
     """
-    given, mixed = at.levels, composed(levels, kernels, at)
-    scope, seen = scopes["served"].copy(), precisions_known(levels, given)
+    given, mixed = at.levels, composed(mixed_effects, kernels, at)
+    scope, seen = scopes["served"].copy(), precisions_known(mixed_effects, given)
     if len(seen) > 0:
         scope["gpu"] = scopes["together"]["gpu"]
         scope["weights"] = seen
     return Fit(
         found=mixed["values"], widths=mixed["widths"], scope=scope,
-        spread=levels.spread.get(given["kind"], 0.0),
+        spread=mixed_effects.spread.get(given["kind"], 0.0),
     )  # fmt: skip
 
 
-def precisions_seen(levels: Levels, generation: str, kind: str) -> list[str]:
+def precisions_seen(mixed_effects: MixedEffects, generation: str, kind: str) -> list[str]:
     """Return the precisions in which models of a kind were served on a generation of GPUs."""
-    return [row[2] for row in levels.together if row[0] == generation and row[1] == kind]
+    return [row[2] for row in mixed_effects.interactions if row[0] == generation and row[1] == kind]
 
 
-def precisions_known(levels: Levels, given: dict[str, str]) -> list[str]:
+def precisions_known(mixed_effects: MixedEffects, given: dict[str, str]) -> list[str]:
     """Return the same for the levels of a unit, in words: FP8 that was served had its scales for blocks."""
     one = given["weights"] == ONE_SCALE
-    seen = precisions_seen(levels, given["generation"], given["kind"])
+    seen = precisions_seen(mixed_effects, given["generation"], given["kind"])
     return ["fp8 in blocks" if one and name == "fp8" else name for name in seen]
 
 
@@ -264,18 +266,18 @@ def drawn(
 
     `root` is the symmetric root of the covariance of the logarithms. An anchor is not drawn.
     """
-    told: list[DrawnCoefficients] = []
+    draws: list[DrawnCoefficients] = []
     size = len(names)
     for row in normals:
-        found: CoefficientValues = {}
+        coefficients: CoefficientValues = {}
         for j in range(size):
             moved = 0.0
             for i in range(size):
                 moved += row[i] * root[i][j]
-            found[names[j]] = away(names[j], values[names[j]], moved)
-        found["anchor"] = values["anchor"]
-        told.append((found, [exp(spread * row[size]), exp(spread * row[size + 1]), row[size + 2]]))
-    return told
+            coefficients[names[j]] = away(names[j], values[names[j]], moved)
+        coefficients["anchor"] = values["anchor"]
+        draws.append((coefficients, [exp(spread * row[size]), exp(spread * row[size + 1]), row[size + 2]]))
+    return draws
 
 
 def front_levels(engine: str, kind: str, model: str, gpu: str) -> dict[str, str]:
@@ -291,11 +293,11 @@ def front_levels(engine: str, kind: str, model: str, gpu: str) -> dict[str, str]
     }
 
 
-def fronted(moves: dict[str, CoefficientValues], told: dict[str, str]) -> float:
+def fronted(moves: dict[str, CoefficientValues], levels: dict[str, str]) -> float:
     """Return the seconds of a request's front; a level that was never measured moves nothing."""
     moved = 0.0
     for factor in FRONTS:
         known = moves[factor]
-        if told[factor] in known:
-            moved += known[told[factor]]
+        if levels[factor] in known:
+            moved += known[levels[factor]]
     return exp(moved)

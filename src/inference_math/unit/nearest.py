@@ -14,9 +14,9 @@ from inference_math.evidence import load
 from inference_math.evidence.checks import as_bool
 from inference_math.unit.coefficients import COEFFICIENTS, ENGINES, Calibration, Coefficients, Host, scored_too
 from inference_math.unit.kernels import kernels, like
-from inference_math.unit.mixing import FACTORS, by_operators, fitted, standpoint_of
+from inference_math.unit.mixing import FACTORS, by_operators, coefficient_key_of, fitted
 from inference_math.unit.shapes import operators_of
-from inference_math.unit.types import CoefficientValues, ComparisonError, ErrorRow, Levels, Standpoint
+from inference_math.unit.types import CoefficientKey, CoefficientValues, ComparisonError, ErrorRow, MixedEffects
 
 __all__ = [
     "SERVED_SCOPE",
@@ -24,6 +24,7 @@ __all__ = [
     "TOGETHER_SCOPE",
     "alike",
     "as_dated",
+    "coefficient_key",
     "engine_generation",
     "host",
     "known_errors",
@@ -32,7 +33,6 @@ __all__ = [
     "plans_ahead",
     "select_calibration",
     "served",
-    "standpoint",
     "with_host",
 ]
 
@@ -47,7 +47,7 @@ def select_calibration(
     Its operators on the H100 (`Calibration.zero_shot`) where `unit.mixing.by_operators` says so; for all others the
     kernels of its GPU and engine, moved by served points (`served`).
     """
-    at = standpoint(of, on, weights, engine, version, kv=kv, together=together)
+    at = coefficient_key(of, on, weights, engine, version, kv=kv, together=together)
     own = at.levels["engine"] == alike(engine)
     if by_operators(engine_record(engine).kernels and own, at.levels):
         return Calibration.zero_shot(engine)
@@ -105,14 +105,14 @@ def planning_option(engine: str, asked: bool | None = None) -> str:
     return options[as_bool("async_scheduling", asked)]
 
 
-def with_host(found: Calibration, layers: int, ahead: bool) -> Calibration:
+def with_host(calibration: Calibration, layers: int, ahead: bool) -> Calibration:
     """Return a calibration that ships with the host of an engine that plans no step `ahead`, where it is not in yet.
 
     This is the rule: operators (`Calibration.zero_shot`) are the GPU's time alone, so such a unit has the host on top.
     No other has: `layer` and `per_sequence_overhead` of served points, and of runs of your own, were fitted to steps
     with whatever the host did then.
     """
-    return found if ahead or found.mode != "zero-shot" else found.hosted(host(), layers)
+    return calibration if ahead or calibration.mode != "zero-shot" else calibration.hosted(host(), layers)
 
 
 @lru_cache(maxsize=1)
@@ -141,20 +141,20 @@ def as_dated(engine: str, version: str = "") -> str:
 
 
 def _numbers(version: str) -> tuple[int, int] | tuple[()]:
-    found = re.match(r"v?(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else ()
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else ()
 
 
-def standpoint(
+def coefficient_key(
     model: Model, gpu: Gpu, weights: str, engine: str, version: str = "", *, kv: str = "bf16", together: int = 1
-) -> Standpoint:
+) -> CoefficientKey:
     """Return where a unit stands for `unit.mixing.composed`: levels of factors, keys of kernels."""
     own, of = engine_generation(engine, version), operators_of(model)
     given = {"gpu": like(gpu), "generation": gpu.generation, "weights": weights, "kv": kv}
-    return standpoint_of(own, alike(engine), given, together, of)
+    return coefficient_key_of(own, alike(engine), given, together, of)
 
 
-def served(found: Levels, at: Standpoint) -> Calibration:
+def served(found: MixedEffects, at: CoefficientKey) -> Calibration:
     """Return a unit's kernels, moved by what served points say of its engine, model, GPU and precision.
 
     `found` is what `levels` returns.
@@ -166,18 +166,18 @@ def served(found: Levels, at: Standpoint) -> Calibration:
 
 
 @lru_cache(maxsize=1)
-def levels() -> Levels:
+def levels() -> MixedEffects:
     """Return the tables `served_levels`, `served_together` and `served_spread` as `composed` and `served` take them."""
-    told: dict[str, dict[str, CoefficientValues]] = {name: {} for name in ("centre", *FACTORS, "seen", "unseen")}
+    tables: dict[str, dict[str, CoefficientValues]] = {name: {} for name in ("centre", *FACTORS, "seen", "unseen")}
     for row in load("served_levels").frame.fillna("").to_dict("records"):
-        told[row["factor"]][row["level"]] = {name: float(row[name]) for name in COEFFICIENTS}
+        tables[row["factor"]][row["level"]] = {name: float(row[name]) for name in COEFFICIENTS}
     spreads = load("served_spread").frame.set_index("kind")["spread"]
-    return Levels(
-        centre=told["centre"],
-        moves={factor: told[factor] for factor in FACTORS},
-        seen=told["seen"][""],
-        unseen=told["unseen"],
-        together=load("served_together").frame[TOGETHER].to_numpy().tolist(),
+    return MixedEffects(
+        intercept=tables["centre"],
+        effects={factor: tables[factor] for factor in FACTORS},
+        sd_seen=tables["seen"][""],
+        sd_unseen=tables["unseen"],
+        interactions=load("served_together").frame[TOGETHER].to_numpy().tolist(),
         spread={str(kind): float(width) for kind, width in spreads.items()},
     )
 
@@ -193,16 +193,16 @@ def known_errors() -> list[ErrorRow]:
 @lru_cache(maxsize=1)
 def known_comparisons() -> dict[str, ComparisonError]:
     """Return how far off predicted gains are known to be by kind of comparison, table `comparison_error`."""
-    found: dict[str, ComparisonError] = {}
+    errors: dict[str, ComparisonError] = {}
     for row in load("comparison_error").frame.to_dict("records"):
-        found[str(row["kind"])] = ComparisonError(
+        errors[str(row["kind"])] = ComparisonError(
             bias=float(row["bias"]), sd=float(row["sd"]),
             pairs=int(row["pairs"]), setups=int(row["setups"]),
             n_in=[float(row["n_in_min"]), float(row["n_in_max"])],
             n_out=[float(row["n_out_min"]), float(row["n_out_max"])],
             kinds=str(row["models"]).split(";"), generations=str(row["generations"]).split(";"),
         )  # fmt: skip
-    return found
+    return errors
 
 
 _MODELS = (

@@ -8,20 +8,20 @@ precision; see `foreign`. The spread of a foreign plan grows by what such set-up
 the table `widths`. Of the others intervals hold what they say, whoever ran them.
 
 Where intervals were seen to hold fewer than they say, of points that set no coefficient, they are wider by what was
-missing: `lacking`.
+missing: `extra_log_sd`.
 """
 
 from __future__ import annotations
 
-from inference_math.unit.types import ErrorRow, Part, Scope, Stand
+from inference_math.unit.types import ErrorRow, Message, Scope, ScoreKey
 
 __all__ = [
     "FEW_HELD",
     "KERNELS_BY",
     "crowding",
+    "extra_log_sd",
     "few_of",
     "foreign",
-    "lacking",
     "missing",
     "outside",
     "own_rows",
@@ -40,43 +40,43 @@ def missing(scope: Scope, inputs: Scope) -> list[str]:
 
     An input is a name, or the ends of what is asked for: [low, high].
     """
-    found = []
+    names = []
     for name in inputs:
         if name in scope:
             known, value = scope[name], inputs[name]
             inside = value in known if isinstance(known[0], str) else value[0] >= known[0] and value[1] <= known[1]
             if not inside:
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
-def outside(scope: Scope, inputs: Scope) -> list[Part]:
+def outside(scope: Scope, inputs: Scope) -> list[Message]:
     """Return what is said of each of these inputs."""
-    found: list[Part] = []
+    messages: list[Message] = []
     for name in missing(scope, inputs):
         known, value = scope[name], inputs[name]
         if isinstance(known[0], str):
-            found.append({"key": "outside.name", "name": {"key": "scope." + name}, "value": value, "known": known})
+            messages.append({"key": "outside.name", "name": {"key": "scope." + name}, "value": value, "known": known})
         else:
-            ends: Part = {"key": "outside.number", "value": span(value), "known": span(known)}
+            ends: Message = {"key": "outside.number", "value": span(value), "known": span(known)}
             ends["name"] = {"key": "scope." + name}
-            found.append(ends)
-    return found
+            messages.append(ends)
+    return messages
 
 
-def span(ends: list[float]) -> Part:
+def span(ends: list[float]) -> Message:
     """Return a range by its ends, or the one number that it is."""
     return {"key": "outside.range" if ends[0] < ends[1] else "outside.one", "low": ends[0], "high": ends[1]}
 
 
-def too_long(model: str, context: float, tokens: float) -> list[Part]:
+def too_long(model: str, context: float, tokens: float) -> list[Message]:
     """Say that a request is longer than the sequences that a model was made for (0: not stated)."""
     if not (context > 0 and tokens > context):
         return []
     return [{"key": "outside.long", "tokens": tokens, "context": context, "model": model}]
 
 
-def crowding(users: float, places: float) -> list[Part]:
+def crowding(users: float, places: float) -> list[Message]:
     """Say that more users are there at once than the KV cache has places for."""
     return [{"key": "outside.places", "users": users, "places": places}] if users > places else []
 
@@ -115,27 +115,27 @@ def foreign(scope: Scope, inputs: Scope) -> bool:
     return set_up_of(inputs["model"], inputs["gpu"], inputs["engine"], inputs["weights"]) not in scope["set_up"]
 
 
-def own_rows(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
+def own_rows(at: ScoreKey, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return the scored points that tell how wide a unit's intervals must be: of its model on its GPU and engine.
 
     Those in its precision, where there are some. GPUs of a maker of which no kernel was measured have those of others:
     there the points of any model on that generation tell, under any engine.
     """
-    told = [row for row in rows if row.drafts == "none" and row.inside >= 0]
+    scored = [row for row in rows if row.drafts == "none" and row.inside >= 0]
     if at.maker != KERNELS_BY:
-        return [row for row in told if row.generation == at.generation]
-    own = [row for row in told if row.model == at.model and row.gpu == at.gpu]
-    own = [row for row in own if row.engine == at.engine]
-    same = [row for row in own if row.weights == at.weights]
-    return same if len(same) > 0 else own
+        return [row for row in scored if row.generation == at.generation]
+    rows_of_unit = [row for row in scored if row.model == at.model and row.gpu == at.gpu]
+    rows_of_unit = [row for row in rows_of_unit if row.engine == at.engine]
+    same = [row for row in rows_of_unit if row.weights == at.weights]
+    return same if len(same) > 0 else rows_of_unit
 
 
-def few_of(at: Stand, rows: list[ErrorRow]) -> list[ErrorRow]:
+def few_of(at: ScoreKey, rows: list[ErrorRow]) -> list[ErrorRow]:
     """Return those of them of which the calibration's own intervals held fewer than `FEW_HELD`."""
     return [row for row in own_rows(at, rows) if row.inside < FEW_HELD]
 
 
-def lacking(at: Stand, rows: list[ErrorRow]) -> float:
+def extra_log_sd(at: ScoreKey, rows: list[ErrorRow]) -> float:
     """Return the standard deviation of the logarithm by which a unit's intervals are wider than its calibration's.
 
     Where its 90 % intervals held fewer than `FEW_HELD` of its own scored points: as much as would have made them hold

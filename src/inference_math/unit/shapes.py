@@ -45,14 +45,14 @@ def _widths(model: Model, tp: int) -> list[tuple[int, bool, float, float, bool, 
     (layers, whether they mix tokens, widths of queries, of keys and values together; whether they have an FFN, its
     width, that of what its first matrices put out)
     """
-    found = []
+    widths = []
     for layer in model.layers:
         mixing, ffn = layer.attention, layer.ffn
         heads = max((cache.heads for cache in mixing.caches), default=model.n_kv_heads)
         kv_width = max(mixing.kv_width / tp, mixing.kv_width / max(heads, 1))
         width, wide = ffn.width / tp, (ffn.matrices - 1) * ffn.width / tp
-        found.append((layer.count, mixing.params > 0, mixing.width / tp, kv_width, ffn != Ffn(), width, wide))
-    return found
+        widths.append((layer.count, mixing.params > 0, mixing.width / tp, kv_width, ffn != Ffn(), width, wide))
+    return widths
 
 
 def shape_of(model: Model, tp: int) -> Shape:
@@ -98,7 +98,7 @@ def kind_of(model: Model) -> str:
 
 
 def operators_of(model: Model) -> Operators:
-    """Return which kernels a layer of a model launches, on average, for `unit.mixing.standpoint_of`.
+    """Return which kernels a layer of a model launches, on average, for `unit.mixing.coefficient_key_of`.
 
     Products: two of attention, five where it is latent (down, up, two that stand for the heads' keys and values, out),
     none where an index chooses its tokens, since that is launched as a whole; two of an FFN that every token passes;

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from inference_math.theory.plain import allreduce_time, kv_load_time, matrix_time, mean_context, read_time, step_time
-from inference_math.unit.fullest import fullest
+from inference_math.unit.max_load import expected_max_load
 from inference_math.unit.types import (
     ByChance,
     CacheShape,
@@ -119,7 +119,7 @@ def unit_numbers(
         spread_bytes=away * shape.d_model * (1 + HALF_BYTES), half_flops=tp * rates.flops["bf16"],
         best_flops=gpus * best_of(rates),
         hbm_bw=tp * rates.hbm_bw, all_bw=gpus * rates.hbm_bw, link_bw=rates.link_bw,
-        pcie_bw=gpus * rates.pcie_bw, drafts=0, accepted=0.0, gives=1, synchronized_arrivals=False,
+        pcie_bw=gpus * rates.pcie_bw, drafts=0, accepted=0.0, accepted_per_step=1, synchronized_arrivals=False,
     )  # fmt: skip
 
 
@@ -226,24 +226,24 @@ def kv_pooled(unit: UnitNumbers, tokens: float, windows: float) -> float:
     return unit.kv_room / held * tokens if held > 0 else inf
 
 
-def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
-    """Return what one of each costs under the coefficients `found`: a token, a cached token, a pair, a step."""
-    layout, half, share, drafts = unit.layout, unit.half_flops, found["bf16"], unit.drafts
-    look = found["attention"]
+def unit_terms(unit: UnitNumbers, coefficients: CoefficientValues) -> Terms:
+    """Return what one of each costs under some `coefficients`: a token, a cached token, a pair, a step."""
+    layout, half, share, drafts = unit.layout, unit.half_flops, coefficients["bf16"], unit.drafts
+    look = coefficients["attention"]
     tp, dp, pp = layout.tp, layout.dp, layout.pp
     moved = unit.n_layers * unit.layer_bytes * tp
-    imbalance = 1 + found["expert_imbalance"] * unit.busiest
-    routed = read_time(unit.routed_bytes, dp * unit.hbm_bw, found["memory"] * found["experts"])
+    imbalance = 1 + coefficients["expert_imbalance"] * unit.busiest
+    routed = read_time(unit.routed_bytes, dp * unit.hbm_bw, coefficients["memory"] * coefficients["experts"])
     matrices = 0.0
     for group in unit.groups:
-        matrices += group.seconds / found[group.rate]
+        matrices += group.seconds / coefficients[group.rate]
     caches: list[CacheTerms] = []
     for cache in unit.caches:
-        load = read_time(cache.copies * cache.bytes, unit.hbm_bw, found["kv"])
+        load = read_time(cache.copies * cache.bytes, unit.hbm_bw, coefficients["kv"])
         seen = max(cache.prompt_flops, tp * cache.least_flops)
         # Kernels that fill up heads compute a decode as they do a prompt's token.
         computed = seen if cache.least_flops > 0 else cache.decode_flops
-        multiplied = (1 + drafts) * computed / (found["decode_attention"] * half)
+        multiplied = (1 + drafts) * computed / (coefficients["decode_attention"] * half)
         caches.append(
             CacheTerms(
                 # A decode reads each cached token and multiplies it with its queries, joined as in every kernel.
@@ -262,26 +262,27 @@ def unit_terms(unit: UnitNumbers, found: CoefficientValues) -> Terms:
         tokens=1 + drafts,
         longer=1 + drafts / unit.n_layers,
         once=1 + min(drafts, 1) / unit.n_layers,
-        drafted=drafts * read_time(unit.head_bytes, unit.hbm_bw, found["memory"]),
+        drafted=drafts * read_time(unit.head_bytes, unit.hbm_bw, coefficients["memory"]),
         ranks=dp * pp,
         stages=pp,
         synchronized_arrivals=unit.synchronized_arrivals,
-        t_w=read_time(unit.step_bytes, unit.hbm_bw, found["memory"]) + routed,
+        t_w=read_time(unit.step_bytes, unit.hbm_bw, coefficients["memory"]) + routed,
         routed=routed,
         idle=unit.idle,
         chosen=-log(unit.idle) if unit.idle > 0 else 0.0,
-        uneven=found["expert_imbalance"] ** 2,
+        uneven=coefficients["expert_imbalance"] ** 2,
         busiest=unit.busiest,
         matrices=matrices,
-        experts=imbalance * unit.experts.seconds / (found[unit.experts.rate] * found["grouped"]),
+        experts=imbalance * unit.experts.seconds / (coefficients[unit.experts.rate] * coefficients["grouped"]),
         head=unit.head_seconds / share,
         caches=caches,
-        state=2 * read_time(unit.state_bytes, unit.hbm_bw, found["kv"]),
-        move=read_time(moved, unit.hbm_bw, found["memory"]),
+        state=2 * read_time(unit.state_bytes, unit.hbm_bw, coefficients["kv"]),
+        move=read_time(moved, unit.hbm_bw, coefficients["memory"]),
         links=(allreduce_time(unit.sum_bytes, tp, unit.link_bw) + unit.spread_bytes / unit.link_bw)
-        / found["interconnect_efficiency"],
-        fixed=unit.n_layers * (found["layer"] + together * found["collective_latency"]) + found["anchor"],
-        request=unit.n_layers * found["per_sequence_overhead"],
+        / coefficients["interconnect_efficiency"],
+        fixed=unit.n_layers * (coefficients["layer"] + together * coefficients["collective_latency"])
+        + coefficients["anchor"],
+        request=unit.n_layers * coefficients["per_sequence_overhead"],
     )
 
 
@@ -298,12 +299,12 @@ def draft_yield(drafts: float, accepted: float) -> float:
 
 def drafting(unit: UnitNumbers, drafts: float, accepted: float) -> UnitNumbers:
     """Return a unit whose requests draft so many tokens in each step; see `draft_yield`."""
-    return replace(unit, drafts=drafts, accepted=accepted, gives=draft_yield(drafts, accepted))
+    return replace(unit, drafts=drafts, accepted=accepted, accepted_per_step=draft_yield(drafts, accepted))
 
 
 def answer_steps(unit: UnitNumbers, n_out: float) -> float:
     """Return the steps of an answer: its prompt's gives one token, each other one as many as the unit's steps give."""
-    return 1 + (n_out - 1) / unit.gives
+    return 1 + (n_out - 1) / unit.accepted_per_step
 
 
 def seen_of(tokens: Numbers, reach: float, aligned: bool, smaller: Pick) -> Any:
@@ -357,8 +358,8 @@ def busiest_prompts(
 
     A prompt goes to the group with the fewest requests. Without decodes all have equally many, so prompts are dealt
     out, and one by itself keeps its group busy. Beside decodes it is the group in which an answer has ended, which is
-    any: `by_chance` is `fullest` of numbers, or of arrays. But users who send together send prompts in bunches, of
-    which each group gets its part.
+    any: `by_chance` is `expected_max_load` of numbers, or of arrays. But users who send together send prompts in
+    bunches, of which each group gets its part.
     """
     ranks, stages = terms.ranks, terms.stages
     if ranks <= 1:
@@ -414,7 +415,9 @@ def step(terms: Terms, decodes: float, context: float, fresh: float, cached: flo
 
 def step_of(terms: Terms, spans: Spans, decodes: float, prompts: float) -> float:
     """Return the seconds of a step; see `parts` for the arguments."""
-    return step_beside(terms, spans, decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min, fullest))
+    return step_beside(
+        terms, spans, decodes, prompts, busiest_prompts(terms, decodes, prompts, max, min, expected_max_load)
+    )
 
 
 def step_beside(terms: Terms, spans: Spans, decodes: float, prompts: float, busy: float) -> float:
@@ -549,10 +552,10 @@ def loading(seconds: float, load: float, prompts: float, most: float) -> float:
 def costs(
     unit: UnitNumbers, terms: Terms, work: Workload, moved: float, factor: float, prompt_factor: float
 ) -> StepCosts:
-    """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and `mixed`.
+    """Return the talks' numbers of a workload (n_in, n_out, alpha, cv): t_w, ttft_1, cache_read, own, and the step.
 
-    `mixed` gives the seconds of a step with so many decodes and prompts, a chunk counting as its share of one, `apiece`
-    where each group of attention has as many, and the others are read off the first: `t_w` what a step takes however
+    `step_seconds` is of so many decodes and prompts, a chunk counting as its share of one, `step_with_chunk_each` where
+    each group of attention has as many, and the others are read off the first: `t_w` what a step takes however
     little it does; `ttft_1` what a prompt adds to it, net of t_w; `cache_read` the KV read of one more decode, `own`
     what else it adds, on average up to 64: ΔH is both.
     The share alpha of the prompts lies in HBM, or in a store whose links a prompt keeps for `moved` seconds, layer by
@@ -574,15 +577,15 @@ def costs(
     )
     bare_spans, bare_least = spans_of(terms, 0.0, fresh, cached, min), floor_spans(floor, 0.0, 0.0, fresh, cached, min)
 
-    kept: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
+    last: dict[str, float] = {"decodes": -1.0, "bare": 0.0}  # searches ask for many chunks beside the same decodes
 
     of_groups = replace(terms, ranks=groups, stages=1)  # whose stages load a prompt together
 
-    def beside(decodes: float, prompts: float, busy: float, most: float) -> float:
-        if kept["decodes"] != decodes:
-            kept["bare"] = step_beside(terms, spans, decodes, 0.0, 0.0)
-            kept["decodes"] = decodes
-        bare = kept["bare"]
+    def step_of_prompts(decodes: float, prompts: float, busy: float, most: float) -> float:
+        if last["decodes"] != decodes:
+            last["bare"] = step_beside(terms, spans, decodes, 0.0, 0.0)
+            last["decodes"] = decodes
+        bare = last["bare"]
         seconds = factor * bare
         if prompts > 0:
             added = step_beside(terms, spans, decodes, prompts, busy) - bare
@@ -591,15 +594,17 @@ def costs(
                 seconds = loading(seconds, load, prompts, most)
         return max(seconds, floor_step_of(floor, least, decodes, prompts))
 
-    def mixed(decodes: float, prompts: float) -> float:
-        busy = busiest_prompts(terms, decodes, prompts, max, min, fullest)
-        most = busiest_prompts(of_groups, decodes, prompts, max, min, fullest) if load > 0 else busy
-        return beside(decodes, prompts, busy, most)
+    def step_seconds(decodes: float, prompts: float) -> float:
+        busy = busiest_prompts(terms, decodes, prompts, max, min, expected_max_load)
+        most = busiest_prompts(of_groups, decodes, prompts, max, min, expected_max_load) if load > 0 else busy
+        return step_of_prompts(decodes, prompts, busy, most)
 
-    def apiece(decodes: float, prompts: float) -> float:
+    def step_with_chunk_each(decodes: float, prompts: float) -> float:
         # Of a group's own the stages have their part, and one of them the whole of what is less than a prompt.
         own = max(prompts / terms.stages, min(prompts, 1.0))
-        return beside(decodes, groups * prompts, own, prompts) if groups > 1 else mixed(decodes, prompts)
+        return (
+            step_of_prompts(decodes, groups * prompts, own, prompts) if groups > 1 else step_seconds(decodes, prompts)
+        )
 
     def empty(decodes: float) -> float:
         seconds: float = factor * step_beside(terms, bare_spans, decodes, 0.0, 0.0)
@@ -609,11 +614,11 @@ def costs(
     t_w = empty(1.0) - own
     return StepCosts(
         t_w=t_w,
-        ttft_1=mixed(0.0, 1.0) - t_w,
+        ttft_1=step_seconds(0.0, 1.0) - t_w,
         cache_read=factor * kv_read(terms, context),
         own=own,
         load=load,
-        mixed=mixed,
-        apiece=apiece,
-        prefill=mixed,
+        step_seconds=step_seconds,
+        step_with_chunk_each=step_with_chunk_each,
+        prefill=step_seconds,
     )

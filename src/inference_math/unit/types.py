@@ -22,7 +22,7 @@ Pick: TypeAlias = Callable[[Any, Any], Any]
 # The mean of the fullest group's prompts where chance places them: of so many prompts, ranks and stages.
 ByChance: TypeAlias = Callable[[Any, float, float], Any]
 # What is said: a template of `evidence.sentences` by its key, or a text of its own, and what stands in its holes.
-Part: TypeAlias = dict[str, Any]
+Message: TypeAlias = dict[str, Any]
 # Seconds of a step with so many decodes and prompts, a chunk counting as its share of a prompt.
 Step: TypeAlias = Callable[[float, float], float]
 
@@ -132,8 +132,8 @@ class Operators(Record):
     fine: dict[str, dict[str, str]]
 
 
-class Standpoint(Record):
-    """Where a unit stands: the level of each factor, the keys of its kernels; see `unit.mixing.standpoint_of`."""
+class CoefficientKey(Record):
+    """Where a unit stands: the level of each factor, the keys of its kernels; see `unit.mixing.coefficient_key_of`."""
 
     levels: dict[str, str]
     kernels: str  # the engine whose measured kernels it has
@@ -147,14 +147,14 @@ class Standpoint(Record):
     mixed: float
 
 
-class Levels(Record):
+class MixedEffects(Record):
     """What served points say; see `unit.mixing.composed`."""
 
-    centre: dict[str, CoefficientValues]
-    moves: dict[str, dict[str, CoefficientValues]]
-    seen: CoefficientValues
-    unseen: dict[str, CoefficientValues]
-    together: list[list[str]]
+    intercept: dict[str, CoefficientValues]
+    effects: dict[str, dict[str, CoefficientValues]]
+    sd_seen: CoefficientValues
+    sd_unseen: dict[str, CoefficientValues]
+    interactions: list[list[str]]
     spread: CoefficientValues
 
 
@@ -220,7 +220,7 @@ class UnitNumbers(Record):
     pcie_bw: float
     drafts: float  # tokens that a request drafts in a step
     accepted: float  # chance that one is whose predecessors were
-    gives: float  # tokens that a step gives a request: one, and the drafts that are accepted
+    accepted_per_step: float  # tokens that a step gives a request: one, and the drafts that are accepted
     synchronized_arrivals: bool  # whether users send together, as in a closed loop
 
 
@@ -298,9 +298,9 @@ class FloorTerms(Record):
 
 
 class Pools(Record):
-    """Units of a prefill and of a decode pool, each with its own layout; see `asked.of_architecture`.
+    """Units of a prefill and of a decode pool, each with its own layout; see `problem.of_architecture`.
 
-    `moves` of each: see `Asked`. `units` are those of both pools, each as large as one of the decode pool.
+    `moves` of each: see `Problem`. `units` are those of both pools, each as large as one of the decode pool.
     """
 
     prefill: UnitNumbers
@@ -310,7 +310,7 @@ class Pools(Record):
     decode_moves: CoefficientValues
 
 
-class Asked(Record):
+class Problem(Record):
     """A question: who serves what under which promise. `quantile` 0: means; `read_bw` 0: HBM; others 0: not known."""
 
     unit: UnitNumbers
@@ -324,7 +324,7 @@ class Asked(Record):
     handover: float  # seconds that a TTFT of pools has beside
     quantile: float
     units: int
-    doubts: dict[str, list[float]]  # of architectures beside aggregated serving, of a store; see `optimiser.doubt`
+    gain_errors: dict[str, list[float]]  # of architectures, of a store; see `optimiser.gain_error`
     read_bw: float
     pool_bw: float  # bytes/s that a unit sends to, or takes from, the units of another pool
     price: float  # of a GPU and hour
@@ -337,15 +337,15 @@ class Asked(Record):
     sessions: float  # whose stored part a unit keeps; 0: not known
 
 
-class Target(Record):
-    """What of a question settings are searched for: its constants, computed once; see `asked.target_of`."""
+class SearchConstants(Record):
+    """What of a question settings are searched for: its constants, computed once; see `problem.search_constants`."""
 
     n_in: float
     steps: float  # of an answer, fewer than its tokens where requests draft: what stands for n_out in the laws
     step: float  # seconds that a decode's step may take: the limit on TPOT for each token that shares it
     ttft: float
     quantile: float
-    places: int  # requests that the unit's KV cache holds
+    kv_seqs: int  # requests that the unit's KV cache holds
     room: float  # decodes of a step at most
     together: float  # prompts that a unit computes at once at most
     units: int  # of both pools together, at most
@@ -366,15 +366,15 @@ class StepCosts(Record):
     ttft_1: float
     cache_read: float
     own: float
-    mixed: Step
-    apiece: Step  # the same where each group of attention has so many prompts, or such a chunk
+    step_seconds: Step
+    step_with_chunk_each: Step  # the same where each group of attention has so many prompts, or such a chunk
     prefill: Step  # of a unit that only prefills, whose layout may be its own
     load: float = 0.0
     front: float = 0.0
 
 
-class Row(Record):
-    """What an architecture does with its settings; see `load.loaded`. Rate 0, NaN where it cannot."""
+class OperatingPoint(Record):
+    """What an architecture does with its settings; see `load.at_full_load`. Rate 0, NaN where it cannot."""
 
     rate: float = 0.0
     batch: float = 0.0  # the most at once
@@ -428,7 +428,7 @@ class ComparisonError(Record):
     generations: list[str]
 
 
-class Stand(Record):
+class ScoreKey(Record):
     """What of a unit says which rows of `served_error` are its own; see `unit.scope.own_rows`."""
 
     model: str

@@ -34,10 +34,9 @@ from inference_math.evidence.checks import (
     as_whole,
 )
 from inference_math.evidence.numerals import digits
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.theory.arrays import decode_share, step_time
 from inference_math.unit import nearest, steps
-from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import DATASHEET, SHIPPED, Anchor, Calibration, Coefficients, Prediction
 from inference_math.unit.costs import WorkloadCosts, sent_seconds
 from inference_math.unit.deployed import (
@@ -46,7 +45,7 @@ from inference_math.unit.deployed import (
     ServingGpu,
     deployment_numbers,
     divisors,
-    stand_of,
+    score_key_of,
     unfit,
     untold_kv,
     untold_share,
@@ -54,12 +53,21 @@ from inference_math.unit.deployed import (
 from inference_math.unit.floor import RooflineBound
 from inference_math.unit.front import Front, front_of
 from inference_math.unit.kernels import kernels, like
-from inference_math.unit.mean import as_scalar, fullest_of, mean_seen
+from inference_math.unit.mean import as_scalar, expected_max_loads, mean_seen
 from inference_math.unit.mixing import why_kv
+from inference_math.unit.problem import max_kv_seqs
 from inference_math.unit.rates import rates_of
-from inference_math.unit.scope import crowding, lacking, too_long
+from inference_math.unit.scope import crowding, extra_log_sd, too_long
 from inference_math.unit.shapes import kind_of, operators_of, shape_of
-from inference_math.unit.types import CoefficientValues, DrawnCoefficients, ErrorRow, Layout, Stand, Terms, UnitNumbers
+from inference_math.unit.types import (
+    CoefficientValues,
+    DrawnCoefficients,
+    ErrorRow,
+    Layout,
+    ScoreKey,
+    Terms,
+    UnitNumbers,
+)
 from inference_math.workload import Workload
 
 __all__ = ["Unit"]
@@ -171,7 +179,7 @@ class Unit:
             if not isinstance(value, kind):
                 raise TypeError(f"{name} must be a {kind.__name__} or the name of one, not {value!r:.80}")
         precision = of.stored if weights is None else as_precision("weights", weights)
-        told = None if memory is None else as_number("memory", memory, _MEMORY)
+        share = None if memory is None else as_number("memory", memory, _MEMORY)
         layout: dict[str, Any] = {
             name: as_whole(name, value, 1, _MOST_GPUS)
             for name, value in (("tp", tp), ("ep", ep), ("dp", dp), ("pp", pp))
@@ -189,25 +197,27 @@ class Unit:
         if not isinstance(version, str):
             raise TypeError(f"version must be text, not {version!r:.80}")
         nearest.planning_option(under, async_scheduling)
-        found = calibration
-        if found is None:
-            found = nearest.select_calibration(
+        nearest_calibration = calibration
+        if nearest_calibration is None:
+            nearest_calibration = nearest.select_calibration(
                 of, on, precision, under, version, kv=cache, together=layout["tp"] * layout["dp"]
             )
-            found = nearest.with_host(found, of.n_layers, nearest.plans_ahead(under, version, async_scheduling))
+            nearest_calibration = nearest.with_host(
+                nearest_calibration, of.n_layers, nearest.plans_ahead(under, version, async_scheduling)
+            )
         if expert_imbalance is not None:
             counted = as_number("expert_imbalance", expert_imbalance, AT_LEAST_ZERO)
             _refuse_unfit(replaced(deployed, imbalance=counted))
-            found = found.counted(counted)
+            nearest_calibration = nearest_calibration.counted(counted)
         unit = cls(
             model=of,
             gpu=on,
             weights=precision,
             kv=cache,
             engine=under,
-            calibration=found,
+            calibration=nearest_calibration,
             **layout,
-            memory=told,
+            memory=share,
             version=version,
             drafts=as_whole("drafts", drafts, 0, MOST_DRAFTS),
             accepted=as_number("accepted", accepted, SHARE),
@@ -238,8 +248,8 @@ class Unit:
         ahead = f", {self.drafts} drafts, {self.tokens_a_step:.3g} tokens a step" if self.drafts else ""
         parts = [f"{name} {getattr(self, name)}" for name in ("tp", "ep", "dp", "pp") if getattr(self, name) > 1]
         how = f" ({', '.join(parts)})" if len(parts) > 1 or (parts and self.tp == 1) else ""
-        told = nearest.planning_option(self.engine, self.async_scheduling)
-        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{told and ' '}{told}{ahead}"
+        option = nearest.planning_option(self.engine, self.async_scheduling)
+        on = f"{self.gpus} x {self.gpu.name}{how}, {self.engine}{option and ' '}{option}{ahead}"
         why = why_kv(self.kv, self.usual_kv, self.model.stored_kv, self.engine)
         return f"{self.model.name} ({self.weights}, KV {self.kv}{why and ', '}{why}) on {on}"
 
@@ -335,7 +345,7 @@ class Unit:
 
     def _parts(self, decodes: Numbers, context: Numbers, new: Numbers, cached: Numbers, prompts: Numbers) -> list[Any]:
         spans = steps.spans_of(self.terms, context, new, cached, np.minimum)
-        return steps.parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum, fullest_of)
+        return steps.parts(self.terms, spans, decodes, prompts, np.maximum, np.minimum, expected_max_loads)
 
     @cached_property
     def deployment(self) -> Deployment:
@@ -350,8 +360,8 @@ class Unit:
     @cached_property
     def numbers(self) -> UnitNumbers:
         """The unit as plain numbers."""
-        found = deployment_numbers(self.deployment, kernels())
-        return replaced(found, synchronized_arrivals=self.synchronized_arrivals)
+        numbers = deployment_numbers(self.deployment, kernels())
+        return replaced(numbers, synchronized_arrivals=self.synchronized_arrivals)
 
     @property
     def share(self) -> float:
@@ -421,12 +431,12 @@ class Unit:
         sent = sent_seconds(self.numbers, self.gpu, work.n_in)
         room, places = self.kv_tokens(work.n_in + work.n_out), self.places(work)
         talks = work.n_in, work.n_out, each.t_w, each.ttft_1, each.cache_read, each.own
-        return WorkloadCosts(*talks, room, places, each.mixed, load=each.load, groups=self.dp, sent=sent)
+        return WorkloadCosts(*talks, room, places, each.step_seconds, load=each.load, groups=self.dp, sent=sent)
 
     @property
     def tokens_a_step(self) -> float:
         """Tokens that a step gives a request: one, and its accepted drafts."""
-        return self.numbers.gives
+        return self.numbers.accepted_per_step
 
     def places(self, work: Workload) -> int:
         """Return the requests whose KV caches fit at once, as the engine holds them [C15].
@@ -448,14 +458,14 @@ class Unit:
         return self.ttft(work, concurrency) + (work.n_out - 1) * self.tpot(work, concurrency)
 
     @property
-    def stand(self) -> Stand:
-        """What says which scored points are its own; see `unit.scope.lacking`."""
-        return stand_of(self.deployment)
+    def score_key(self) -> ScoreKey:
+        """What says which scored points are its own; see `unit.scope.extra_log_sd`."""
+        return score_key_of(self.deployment)
 
     @property
-    def lacking(self) -> float:
+    def extra_log_sd(self) -> float:
         """What the intervals of a calibration that ships lacked on scored points of this unit; 0 for one's own."""
-        return lacking(self.stand, nearest.known_errors()) if self.calibration.mode in SHIPPED else 0.0
+        return extra_log_sd(self.score_key, nearest.known_errors()) if self.calibration.mode in SHIPPED else 0.0
 
     def predict(
         self,
@@ -470,14 +480,14 @@ class Unit:
 
         The interval holds the mean over many requests with probability `level`, as far as the calibration's
         covariance and spread go; its low end is never below the floor. It is as wide as the `known` points ask for that
-        were scored with the unit's model on its GPU, see `unit.scope.lacking`; None: those of table `served_error`.
+        were scored with the unit's model on its GPU, see `scope.extra_log_sd`; None: those of table `served_error`.
         """
         asked = as_one_of("quantity", quantity, ("ttft", "tpot", "e2e"))
         value = getattr(self, asked)(work, concurrency)
         users = np.asarray(concurrency, dtype=np.float64)
         spread = self.calibration.spread
         own = self.calibration.spread_for(**self._inputs(work, users))
-        lacked = self.lacking if known is None else lacking(self.stand, list(known))
+        lacked = self.extra_log_sd if known is None else extra_log_sd(self.score_key, list(known))
         wide = np.hypot(own, lacked) / spread if spread else 1.0
         within = as_number("level", level, SHARE)
         low, high = self.near(work).spread(lambda unit: getattr(unit, asked)(work, concurrency), within, wide=wide)
@@ -503,10 +513,10 @@ class Unit:
 
         It holds `places` requests; None: those of `Unit.places`.
         """
-        found = self.calibration.outside(**self._inputs(work, concurrency))
-        found += tuple(map(say, too_long(self.model.name, self.model.context, steps.longest_request(work))))
+        sentences = self.calibration.outside(**self._inputs(work, concurrency))
+        sentences += tuple(map(render, too_long(self.model.name, self.model.context, steps.longest_request(work))))
         fits = self.places(work) if places is None else places
-        return found + tuple(map(say, crowding(float(np.max(concurrency)), fits)))
+        return sentences + tuple(map(render, crowding(float(np.max(concurrency)), fits)))
 
     def unseen(self, work: Workload) -> list[str]:
         """Return the names of the inputs that the calibration does not cover."""
@@ -524,7 +534,7 @@ class Unit:
 
         It is larger for a model, GPU, lengths or so many users at once that were never calibrated.
         """
-        return hypot(self.calibration.widest(**self._inputs(work, users)), self.lacking)
+        return hypot(self.calibration.widest(**self._inputs(work, users)), self.extra_log_sd)
 
     def _inputs(self, work: Workload, concurrency: ArrayLike) -> dict[str, ArrayLike]:
         """Return what a calibration's scope names; an engine that is told to plan unlike its points were served."""
@@ -603,7 +613,7 @@ class UnfitError(ValueError):
 def _refuse_unfit(deployed: Deployment) -> None:
     """Raise an error for a precision or a layout with which the model cannot be served."""
     for part in unfit(deployed):
-        raise UnfitError(part["key"], f"{part['field']} {say(part)}")
+        raise UnfitError(part["key"], f"{part['field']} {render(part)}")
 
 
 def _refuse_small(unit: Unit) -> None:

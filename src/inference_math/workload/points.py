@@ -87,17 +87,17 @@ def points(kept: int, fresh: int, *, fp8: bool, shrink: int = 1) -> tuple[Point,
     Decodes by batch and context, prefills by length and batch, mixed steps with each of their parts alone, prompts
     with a loaded prefix and each of their parts alone, and the device's own rates. Lengths are divided by `shrink`.
     """
-    found = {Point("copy"), Point("product-bf16")} | ({Point("product-fp8")} if fp8 else set())
-    found |= {Point("decode", b, context // shrink) for b in _DECODES for context in _CONTEXTS}
-    found |= {Point("prefill", prompts=p, tokens=n // shrink) for n, p in _PROMPTS}
-    found |= {Point("attention", prompts=1, tokens=n // shrink) for n, p in _PROMPTS if p == 1}
-    found |= {Point("matrices", decodes=b) for b in _DECODES}
+    candidates = {Point("copy"), Point("product-bf16")} | ({Point("product-fp8")} if fp8 else set())
+    candidates |= {Point("decode", b, context // shrink) for b in _DECODES for context in _CONTEXTS}
+    candidates |= {Point("prefill", prompts=p, tokens=n // shrink) for n, p in _PROMPTS}
+    candidates |= {Point("attention", prompts=1, tokens=n // shrink) for n, p in _PROMPTS if p == 1}
+    candidates |= {Point("matrices", decodes=b) for b in _DECODES}
     for b, context in _BESIDE:
         for budget, cached in _BUDGETS:
             chunk = max((budget - b) // shrink, 1)
-            found |= _together(Point("mixed", b, context // shrink, 1, chunk, cached // shrink))
-    found |= set(_reused(min(kept, fresh), shrink))
-    return tuple(sorted(point for point in found if point.kept <= kept and point.fresh <= fresh))
+            candidates |= _together(Point("mixed", b, context // shrink, 1, chunk, cached // shrink))
+    candidates |= set(_reused(min(kept, fresh), shrink))
+    return tuple(sorted(point for point in candidates if point.kept <= kept and point.fresh <= fresh))
 
 
 def parts_of_mixed(step: Point) -> dict[str, Point]:

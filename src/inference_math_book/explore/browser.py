@@ -36,9 +36,9 @@ from inference_math_book.explore.packing import BLOCKS, OF_A_CACHE, OF_A_SHAPE, 
 from inference_math_book.explore.pictures import pictures
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import ANSWERS
-from inference_math_planner.answers.verdicts import crowds, scored, unseen
+from inference_math_planner.answers.verdicts import concurrency_bins, scored, unseen
 from inference_math_planner.fleets import bench
-from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.benchmarks import policy_of
 from inference_math_planner.fleets.loops import Habit
 from inference_math_planner.fleets.mixes import MIXES, mix
 from inference_math_planner.fleets.traffic import SHARED, chances
@@ -48,17 +48,17 @@ __all__ = ["PRINTED_MODULES", "data", "packed", "script", "sentences"]
 
 PRINTED_MODULES = (
     "inference_math.optimiser.answers",
-    "inference_math.unit.asked",
+    "inference_math.unit.problem",
     "inference_math.unit.batch",
     "inference_math_planner.fleets.bench",
     "inference_math.unit.mixing",
     "inference_math.simulate.chance",
     "inference_math.optimiser.choice",
     "inference_math_planner.answers.commands",
-    "inference_math.optimiser.doubt",
+    "inference_math.optimiser.gain_error",
     "inference_math.optimiser.draws",
     "inference_math.simulate.engine",
-    "inference_math.unit.fullest",
+    "inference_math.unit.max_load",
     "inference_math_planner.fleets.goodput",
     "inference_math_planner.fleets.ladder",
     "inference_math.workload.lengths",
@@ -188,13 +188,13 @@ function in_ms(x) { return digits(1000 * x) + " ms"; }
 function in_seconds(x) { return x >= 1 ? digits(x) + " s" : x >= 0 ? in_ms(x) : "-"; }
 function as_gb(x) { return x >= 1000 ? digits(x / 1000) + " TB" : digits(x) + " GB"; }
 var formats = { digits, gb: as_gb, most: most_of, ms: in_ms, percent, seconds: in_seconds };
-function say(said) {
-  if (Array.isArray(said)) return said.map((one) => say(one)).join("");
+function render(said) {
+  if (Array.isArray(said)) return said.map((one) => render(one)).join("");
   if (typeof said !== "object") return String(said);
   return (said.text ?? window.inferenceMath.data.sentences[said.key]).replace(hole, (_, name, form, one, others) => {
     const value = said[name];
     if (one !== undefined) return value == 1 ? one : others.replace("{}", () => digits(value));
-    return form in joins ? value.map(say).join(joins[form]) : form ? formats[form](value) : say(value);
+    return form in joins ? value.map(render).join(joins[form]) : form ? formats[form](value) : render(value);
   });
 }
 """
@@ -214,7 +214,7 @@ def script() -> str:
     source = "\n".join(ast.unparse(_portable(ast.parse(inspect.getsource(module)))) for module in _MODULES)
     printed = "\n".join(theory.CATALOGUE[name].javascript for name in sorted(_formulas()))
     names = sorted(name for module in _MODULES for name in _functions(module))
-    exported = ", ".join([*numerals.__all__, "say", *names])
+    exported = ", ".join([*numerals.__all__, "render", *names])
     numbers = json.dumps(data(), separators=(",", ":"), sort_keys=True)
     functions = _EACH.sub(r"\1 = keys_of(\1);", py2js(source, docstrings=False))
     return _shortened(  # who reads it reads the Python
@@ -238,13 +238,13 @@ def _shortened(program: str) -> str:
 
 def _usual(engine: str, gpu: str) -> list[int]:
     """Return the tokens of a step and the requests at once that an engine takes on a GPU, for `bench_limits`."""
-    found = usual_limits(engine, catalogue.gpu(gpu))
-    return [found.tokens, found.seqs]
+    limits = usual_limits(engine, catalogue.gpu(gpu))
+    return [limits.tokens, limits.seqs]
 
 
 def data() -> dict[str, Any]:
     """Return the catalogue, the calibrations that ship with what draws them, and the tiers, as plain numbers."""
-    told: dict[str, Any] = {
+    tables: dict[str, Any] = {
         "packed": _models(),
         "gpus": {name: serving_gpu(gpu) for name, gpu in catalogue.GPUS.items()},
         "coefficients": list(COEFFICIENTS),
@@ -257,7 +257,7 @@ def data() -> dict[str, Any]:
         "cadences": bench.CADENCES,
         "engines": dict(engines()),
         "usual": {name: {gpu: _usual(name, gpu) for gpu in catalogue.GPUS} for name in engines()},
-        "habits": {name: habits_of(name) for name in engines()},
+        "habits": {name: policy_of(name) for name in engines()},
         "fronts": {factor: moves()[factor] for factor in (*mixing.FRONTS, "sd", "spread")},
         "handover": handover().seconds,
         "looked": LOOKED,
@@ -271,7 +271,7 @@ def data() -> dict[str, Any]:
         "errors": _errors(),
         "comparisons": known_comparisons(),
         "verdicts": scored(),
-        "crowds": crowds(),
+        "concurrency_bins": concurrency_bins(),
         "unseen": unseen(),
         "answers": ANSWERS,
         "parts": steps.PARTS,
@@ -289,7 +289,7 @@ def data() -> dict[str, Any]:
         "link": USUAL,
         "tiers": {name: {"title": tier.title, "read_bw": tier.read_bw} for name, tier in tiers().items()},
     }
-    built: dict[str, Any] = to_builtins(told, enc_hook=np.generic.item)
+    built: dict[str, Any] = to_builtins(tables, enc_hook=np.generic.item)
     return built
 
 
@@ -315,7 +315,7 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
         [cache.heads if name == "copies" else _short(values[name]) for name in OF_A_CACHE]
         for cache, values in zip(model.caches, shape["caches"], strict=True)
     ]
-    told = [
+    operators_row = [
         operators.heads,
         operators.products,
         operators.mixed,
@@ -326,7 +326,7 @@ def packed(model: Model, fines: list[dict[str, Any]]) -> list[Any]:
     moved = [by_tp[tp].layer_bytes if tp in by_tp else 0 for tp in SHARED_BY]
     sizes = [shape[name] for name in OF_A_SHAPE]
     params = [shape["params"][name] for name in OF_A_TOKEN]
-    return [kind_of(model), model.stored, model.context, told, sizes, params, moved, rows]
+    return [kind_of(model), model.stored, model.context, operators_row, sizes, params, moved, rows]
 
 
 def _models() -> dict[str, Any]:
@@ -399,14 +399,14 @@ def _formulas() -> set[str]:
 
 def _records() -> dict[str, dict[str, Any]]:
     """Return the defaults of each record, by the record's name."""
-    found: dict[str, dict[str, Any]] = {}
+    defaults: dict[str, dict[str, Any]] = {}
     todo: list[Any] = [Record, OpenRecord]
     while todo:
         record = todo.pop()
         todo += record.__subclasses__()
-        told = zip(reversed(record.__struct_fields__), reversed(record.__struct_defaults__), strict=False)
-        found[record.__name__] = {name: _default(value) for name, value in told if value is not NODEFAULT}
-    return found
+        named = zip(reversed(record.__struct_fields__), reversed(record.__struct_defaults__), strict=False)
+        defaults[record.__name__] = {name: _default(value) for name, value in named if value is not NODEFAULT}
+    return defaults
 
 
 def _default(value: Any) -> Any:

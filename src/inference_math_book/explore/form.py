@@ -13,41 +13,41 @@ from inference_math.catalogue.engines import EngineRecord
 from inference_math.catalogue.naming import near
 from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import halves, numbers_of, pools_served, under, undrafted
-from inference_math.optimiser.question import Service, asked_of, laid_apart
+from inference_math.optimiser.question import Service, laid_apart, problem_of
 from inference_math.optimiser.types import Solution
-from inference_math.unit.asked import crowded, scattered_over
 from inference_math.unit.deployed import (
     Deployment,
     ServedModel,
     ServingGpu,
     deployment_numbers,
     ranges_of,
-    stand_of,
+    score_key_of,
     unfit,
     units_within,
 )
-from inference_math.unit.mixing import by_operators, drawn, fitted, front_levels, fronted, own_root, standpoint_of
-from inference_math.unit.scope import crowding, lacking, missing, outside, too_long, wider
+from inference_math.unit.mixing import by_operators, coefficient_key_of, drawn, fitted, front_levels, fronted, own_root
+from inference_math.unit.problem import scattered_over, sessions_overflow
+from inference_math.unit.scope import crowding, extra_log_sd, missing, outside, too_long, wider
 from inference_math.unit.steps import longest_request
 from inference_math.unit.types import (
-    Asked,
     CoefficientValues,
     ComparisonError,
     DrawnCoefficients,
     ErrorRow,
     Kernels,
     Layout,
-    Levels,
+    Message,
+    MixedEffects,
     Operators,
-    Part,
     Pools,
+    Problem,
     Scope,
     Shape,
 )
 from inference_math.workload.lengths import geometric_cv, trace_means
 from inference_math.workload.requests import Workload
 from inference_math_planner.answers.cautions import CENTRE, Decided
-from inference_math_planner.answers.notes import excess, standing_of
+from inference_math_planner.answers.notes import excess, provenance_of
 from inference_math_planner.answers.ways import with_changes
 from inference_math_planner.fleets.goodput import stored_of
 from inference_math_planner.fleets.tries import best_pairs, layouts_fitting
@@ -81,7 +81,7 @@ class Known(Record):
     fronts: dict[str, CoefficientValues]
     handover: float
     comparisons: dict[str, ComparisonError]
-    levels: Levels
+    levels: MixedEffects
     kernels: Kernels
     operators: dict[str, dict[str, Any]]
     scopes: dict[str, Scope]
@@ -108,14 +108,14 @@ class Candidate(Record):
     given: Fields
     of: Deployment
     centred: Centred
-    asked: Asked
+    problem: Problem
 
 
 class Sought(Record):
     """Fields of the layouts to try; where there are none, what is `wrong`, of too few GPUs before all else."""
 
     tried: list[Fields]
-    wrong: list[Part]
+    wrong: list[Message]
 
 
 def layout_told(given: Fields, tp: int) -> Layout:
@@ -145,13 +145,13 @@ def deployed(given: Fields, known: Known) -> Deployment:
 def centred(of: Deployment, known: Known) -> Centred:
     """Return the calibration that stands nearest, as `nearest.select_calibration` chooses it."""
     stands = {"gpu": of.gpu.like, "generation": of.gpu.generation, "weights": of.weights, "kv": of.kv}
-    at = standpoint_of(of.age, of.kernels, stands, of.layout.tp * of.layout.dp, of.model.operators)
+    at = coefficient_key_of(of.age, of.kernels, stands, of.layout.tp * of.layout.dp, of.model.operators)
     if by_operators(of.engine.kernels, at.levels):
         own = known.operators[of.kernels]
-        found = own["found"].copy()
-        found["anchor"] = 0.0
+        values = own["found"].copy()
+        values["anchor"] = 0.0
         return Centred(
-            mode="zero-shot", found=found, root=own["root"], spread=own["spread"], scope=known.scopes["operators"]
+            mode="zero-shot", found=values, root=own["root"], spread=own["spread"], scope=known.scopes["operators"]
         )
     fit = fitted(known.levels, known.kernels, known.scopes, at)
     if of.imbalance >= 0:
@@ -216,21 +216,21 @@ def candidate(given: Fields, known: Known) -> Candidate:
             own.found, [centred(first, known).found, centred(then, known).found],
         )]  # fmt: skip
     under = serving(given, of, unit.gpus, known)
-    asked = asked_of(of, unit, pools, sent(given, known), under, known.comparisons)
-    return Candidate(given=given, of=of, centred=own, asked=asked)
+    problem = problem_of(of, unit, pools, sent(given, known), under, known.comparisons)
+    return Candidate(given=given, of=of, centred=own, problem=problem)
 
 
 def pooled_of(given: Fields) -> list[Fields]:
     """Return the fields of a prefill and of a decode unit, where these are laid out apart."""
     if given["prefill"] == "" and len(given["pooled"]) == 0:
         return []
-    found: list[Fields] = []
+    fields_of_both: list[Fields] = []
     for one in given["pooled"] if len(given["pooled"]) > 0 else [laid_as(given["prefill"]), given]:
         own = with_changes(given, {"prefill": "", "pooled": []})
         for name in ["tp", "dp", "pp", "experts"]:
             own[name] = one[name]
-        found.append(own)
-    return found
+        fields_of_both.append(own)
+    return fields_of_both
 
 
 def laid_as(words: str) -> Fields:
@@ -245,7 +245,7 @@ def laid_as(words: str) -> Fields:
     return found
 
 
-def refused(given: Fields, planning: bool, known: Known) -> list[Part]:
+def refused(given: Fields, planning: bool, known: Known) -> list[Message]:
     """Say what is wrong with fields whose numbers are in range; nothing where they can be asked.
 
     `planning`: on the page that plans a prompt and its answer must be no longer than the model was made for.
@@ -253,7 +253,7 @@ def refused(given: Fields, planning: bool, known: Known) -> list[Part]:
     if given["model"] not in known.models:
         names = list(known.models)
         alike = near(given["model"], names, 3)
-        called: Part = {"key": "form.model", "model": given["model"] if given["model"] != "" else "without a name"}
+        called: Message = {"key": "form.model", "model": given["model"] if given["model"] != "" else "without a name"}
         called["known"] = len(names)
         called["near"] = [{"key": "form.near", "names": alike}] if len(alike) > 0 else []
         return [about(called, "model", [{"model": name} for name in alike])]
@@ -268,13 +268,13 @@ def refused(given: Fields, planning: bool, known: Known) -> list[Part]:
         wrong = refused_unit(one, known)
         if len(wrong) > 0:
             return wrong
-    asked = candidate(given, known).asked
-    if given["goal"] == "have" and float(given["have"]) < asked.unit.gpus:
-        return [about({"key": "form.have", "gpus": asked.unit.gpus}, "have", [{"have": str(asked.unit.gpus)}])]
-    return [about(why, "sessions", [{"sessions": "0"}]) for why in crowded(asked)]
+    problem = candidate(given, known).problem
+    if given["goal"] == "have" and float(given["have"]) < problem.unit.gpus:
+        return [about({"key": "form.have", "gpus": problem.unit.gpus}, "have", [{"have": str(problem.unit.gpus)}])]
+    return [about(why, "sessions", [{"sessions": "0"}]) for why in sessions_overflow(problem)]
 
 
-def about(part: Part, field: str, fixes: list[Fields]) -> Part:
+def about(part: Message, field: str, fixes: list[Fields]) -> Message:
     """Return a part that is about a field."""
     part["field"], part["fixes"] = field, fixes
     return part
@@ -290,7 +290,7 @@ MENDED: dict[str, list[Any]] = {
 }
 
 
-def refused_unit(given: Fields, known: Known) -> list[Part]:
+def refused_unit(given: Fields, known: Known) -> list[Message]:
     """Say what is wrong with a unit as a set-up lays it out."""
     model, rates = known.models[given["model"]], known.gpus[given["gpu"]]
     if given["tp"] not in model.shapes:
@@ -299,7 +299,7 @@ def refused_unit(given: Fields, known: Known) -> list[Part]:
     scattered = scattered_over(of.layout, rates.joined)
     if rates.maker not in of.engine.makers:
         able = [name for name in known.engines if rates.maker in known.engines[name].makers]
-        short: Part = {"key": "form.maker", "engine": of.engine.title, "maker": rates.maker}
+        short: Message = {"key": "form.maker", "engine": of.engine.title, "maker": rates.maker}
         part = about({"key": "form.engine", "why": short}, "engine", [{"engine": name} for name in able])
         part["short"] = short
         return [part]
@@ -313,7 +313,7 @@ def refused_unit(given: Fields, known: Known) -> list[Part]:
         return [about(wrong, field, [fix] if field in fix else [])]
     if deployment_numbers(of, known.kernels).kv_room > 0:
         return []
-    small: Part = {"key": "form.small", "model": given["model"], "weights": given["weights"], "gpu": given["gpu"]}
+    small: Message = {"key": "form.small", "model": given["model"], "weights": given["weights"], "gpu": given["gpu"]}
     small["gpus"], small["whole"] = of.layout.tp * of.layout.dp * of.layout.pp, True
     fixes = fewer_groups(given, known)
     small["more"] = [{
@@ -333,7 +333,7 @@ def fewer_groups(given: Fields, known: Known) -> list[Fields]:
     return []
 
 
-def uncalibrated(one: Candidate, work: Workload, users: float, places: float, known: Known) -> list[Part]:
+def uncalibrated(one: Candidate, work: Workload, users: float, places: float, known: Known) -> list[Message]:
     """Say what of a candidate was never calibrated, of so many users, for whom the KV cache has `places`."""
     said = outside(one.centred.scope, ranges_of(one.of, work.n_in, work.n_out, users))
     named = one.given["model"]
@@ -344,8 +344,8 @@ def uncalibrated(one: Candidate, work: Workload, users: float, places: float, kn
 
 def left_of(one: Candidate, users: float, known: Known) -> float:
     """Return how far off a step may be, as the standard deviation of a logarithm, with so many users."""
-    own, at = one.centred, ranges_of(one.of, one.asked.work.n_in, one.asked.work.n_out, users)
-    beside = lacking(stand_of(one.of), known.errors)
+    own, at = one.centred, ranges_of(one.of, one.problem.work.n_in, one.problem.work.n_out, users)
+    beside = extra_log_sd(score_key_of(one.of), known.errors)
     root: float = (wider(own.spread, known.widths, own.scope, at) ** 2 + beside**2) ** 0.5
     return root
 
@@ -356,19 +356,19 @@ def decided_of(one: Candidate, draws: list[DrawnCoefficients], solved: Solution,
     wide = [with_changes(one.given, {"kv": "bf16", "sessions": "0"})] if one.of.kv == "fp8" else []
     plain = [candidate(given, known) for given in wide]
     return Decided(
-        of=one.of, asked=one.asked, found=one.centred.found, mode=one.centred.mode, solved=solved,
-        numbers=numbers_of(one.asked, solved), link=link["title"], measured=link["measured"],
-        undrafted=[undrafted(one.asked, draws)] if one.asked.unit.drafts > 0 else [],
-        plain=[under(each.asked, each.centred.found, CENTRE) for each in plain],
+        of=one.of, problem=one.problem, found=one.centred.found, mode=one.centred.mode, solved=solved,
+        numbers=numbers_of(one.problem, solved), link=link["title"], measured=link["measured"],
+        undrafted=[undrafted(one.problem, draws)] if one.problem.unit.drafts > 0 else [],
+        plain=[under(each.problem, each.centred.found, CENTRE) for each in plain],
     )  # fmt: skip
 
 
-def standing_by(one: Candidate, known: Known) -> str:
-    """Return what a candidate's numbers stand on, as `notes.standing_of`."""
+def provenance_by(one: Candidate, known: Known) -> str:
+    """Return what a candidate's numbers stand on, as `notes.provenance_of`."""
     of, scope = one.of, one.centred.scope
-    unseen = missing(scope, ranges_of(of, one.asked.work.n_in, one.asked.work.n_out, 1.0))
+    unseen = missing(scope, ranges_of(of, one.problem.work.n_in, one.problem.work.n_out, 1.0))
     gpu = of.gpu
-    return standing_of(
+    return provenance_of(
         one.centred.mode, unseen, gpu.name, gpu.like, of.model.kind, of.kernels, of.weights, gpu.maker, known.errors
     )
 
@@ -386,7 +386,7 @@ def few_draws(one: Candidate, known: Known) -> list[DrawnCoefficients]:
 
 def sought(given: Fields, planning: bool, known: Known) -> Sought:
     """Return the layouts to try: that which is named, or those that `tries.layouts_fitting` finds."""
-    wrong: list[Part] = []
+    wrong: list[Message] = []
 
     def fits(layout: Layout) -> bool:
         why = refused(laid_out_as(given, layout), planning, known)
@@ -417,10 +417,10 @@ def paired(tried: list[Candidate], known: Known) -> list[Fields]:
 
     def served(p: int, d: int) -> float:
         one = candidate(pair(p, d), known)
-        return pools_served(one.asked, few_draws(one, known))
+        return pools_served(one.problem, few_draws(one, known))
 
-    each = [halves(one.asked, few_draws(one, known)) for one in tried]
-    units = [one.asked.unit for one in tried]
+    each = [halves(one.problem, few_draws(one, known)) for one in tried]
+    units = [one.problem.unit for one in tried]
     best = best_pairs(each, [unit.gpus for unit in units], [unit.layout.tp for unit in units], served)
     return [pair(p, d) for p, d in best]
 
@@ -439,5 +439,5 @@ def joined_fields(together: list[Fields], apart: list[Fields]) -> Fields:
 
 def closest(tried: list[Candidate]) -> Fields:
     """Return the fields of which a request alone misses the limits, or the memory, least."""
-    misses = [excess(one.asked, under(one.asked, one.centred.found, CENTRE)) for one in tried]
+    misses = [excess(one.problem, under(one.problem, one.centred.found, CENTRE)) for one in tried]
     return tried[misses.index(min(misses))].given

@@ -24,8 +24,8 @@ def as_python(one: Candidate, usual_link: str) -> str:
     sent = [given["prompt"], given["output"]]
     sent.extend(alpha)
     sent.extend(['lengths="geometric"'] if given["lengths"] == "geometric" else [])
-    limits = [str(one.asked.ttft), str(one.asked.tpot)]
-    limits.extend([f"quantile={one.asked.quantile}"] if one.asked.quantile > 0 else [])
+    limits = [str(one.problem.ttft), str(one.problem.tpot)]
+    limits.extend([f"quantile={one.problem.quantile}"] if one.problem.quantile > 0 else [])
     planned = ["unit", "Workload.from_trace(requests)" if mixed else "Workload(" + ", ".join(sent) + ")"]
     planned.append("SLA(" + ", ".join(limits) + ")")
     planned.extend(plan_args(one, usual_link))
@@ -54,12 +54,12 @@ def unit_args(given: Fields) -> str:
 
 def plan_args(one: Candidate, usual_link: str) -> list[str]:
     """Return what `plan` is told beside unit, workload and limits."""
-    given, args = one.given, [f"units={one.asked.units}"]
+    given, args = one.given, [f"units={one.problem.units}"]
     if given["tier"] != "hbm":
         own = f"tier=Tier.of_bandwidth({given['store']}e9)"
         args.append(own if given["tier"] == "own" else f'tier=tier("{given["tier"]}")')
     if given["front"] != "":
-        args.append(f"front={one.asked.front}")
+        args.append(f"front={one.problem.front}")
     if given["link"] != usual_link:
         args.append(f'link=link("{given["link"]}")')
     for name in ["sessions", "price"]:
@@ -70,7 +70,7 @@ def plan_args(one: Candidate, usual_link: str) -> list[str]:
         layout = layout_told(pools[i], int(pools[i]["tp"]))
         name = "decode" if i > 0 else "prefill"
         args.append(f"{name}=unit.resized(tp={layout.tp}, dp={layout.dp}, ep={layout.ep}, pp={layout.pp})")
-    for pool in one.asked.pools:
+    for pool in one.problem.pools:
         args.append(f"pool_units={pool.units}")
     return args
 

@@ -141,7 +141,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     from inference_math.catalogue.engines import engines
     from inference_math.catalogue.links import USUAL, links
     from inference_math.catalogue.tiers import tiers
-    from inference_math.evidence.sentences import say
+    from inference_math.evidence.sentences import render
     from inference_math_book.case import LIMITS, UNIT, WORK
     from inference_math_planner.answers.card import shares_of
     from inference_math_planner.fleets.mixes import MIXES
@@ -154,7 +154,7 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     kv = {name: precisions[name] for name in ("fp8", "bf16")}
     sizes = {str(size): str(size) for size in (1, 2, 4, 8)}
     apart = {
-        words: words for words in (", ".join(map(say, shares_of(one))) for one in tried_in_a_node(8, mixture=True))
+        words: words for words in (", ".join(map(render, shares_of(one))) for one in tried_in_a_node(8, mixture=True))
     }
     goals = {
         "serve": "GPUs for my traffic",

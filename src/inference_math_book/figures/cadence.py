@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from inference_math import simulate, theory
-from inference_math.simulate import Chunked, Disaggregated, Habits, Run, Scheduler, StepCost
+from inference_math.simulate import Chunked, Disaggregated, Run, Scheduler, SchedulerPolicy, StepCost
 from inference_math.workload import Workload
 from inference_math_book.colours import COLOURS, colours_of
 from inference_math_planner.laws.rounds import ClosedRounds, OpenRounds
@@ -32,7 +32,7 @@ def _cost(parts: Mapping[str, float], ranks: int) -> StepCost:
 
 
 def _engine(every: int, ranks: int, by_chance: bool, ahead: bool = False) -> Chunked:
-    return Chunked(_PLENTY, habits=Habits(every=every, ahead=ahead), ranks=ranks, by_chance=by_chance)
+    return Chunked(_PLENTY, policy=SchedulerPolicy(every=every, ahead=ahead), ranks=ranks, by_chance=by_chance)
 
 
 def closed(parts: Mapping[str, float], B: int, n_out: int, every: int, ranks: int, requests: int = 4000) -> Run:
@@ -127,10 +127,10 @@ def scheduled(
 ) -> dict[str, float]:
     """Return what a play of one of the `FAMILY` gives at a load: requests per second and rank are the same for all."""
     each = load / (parts["ttft_1"] + (n_out - 1) * parts["delta_h"])
-    ahead, units = Habits(ahead=True), 8 if schedule == "pools" else 1
+    ahead, units = SchedulerPolicy(ahead=True), 8 if schedule == "pools" else 1
     schedulers: dict[str, Scheduler] = {
         "every N-th step": _engine(setting, ranks, True, True),
-        "chunks": Chunked(ranks * setting, habits=ahead, ranks=ranks, by_chance=True),
+        "chunks": Chunked(ranks * setting, policy=ahead, ranks=ranks, by_chance=True),
         "pools": Disaggregated(setting, max(1, units - setting), groups=ranks),
     }
     run = simulate.open_loop(

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from inference_math import simulate, theory
 from inference_math.catalogue.engines import engines
-from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate import Chunked, SchedulerPolicy, StepCost
 from inference_math.workload import RandomLengths, Requests, Workload
 from inference_math_book.colours import COLOURS
 
@@ -53,7 +53,7 @@ def played(
 ) -> pd.DataFrame:
     """Return the requests of a benchmark of so many users, in the order in which they were sent."""
     cost = StepCost(t_w=costs["t_w"], prompt=costs["ttft_1"], delta_h=costs["delta_h"])
-    chunks = Chunked(together * answers.n_in + B, habits=Habits(whole=True))
+    chunks = Chunked(together * answers.n_in + B, policy=SchedulerPolicy(whole=True))
     run = simulate.benchmark(
         answers, cost, concurrency=B, requests=B * rounds, scheduler=chunks, front=front, seed=seed
     )

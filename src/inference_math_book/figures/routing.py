@@ -95,7 +95,7 @@ def classes(axes: Sequence[Axes], frame: pd.DataFrame) -> None:
 
 
 ClassOf = tuple[float, int, int]
-_WHOLE = simulate.Chunked(10**7, habits=simulate.Habits(whole=True))
+_WHOLE = simulate.Chunked(10**7, policy=simulate.SchedulerPolicy(whole=True))
 _SECONDS = 8000.0
 
 

@@ -8,8 +8,8 @@ from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import best_rate, under, whole_alone
 from inference_math.optimiser.choice import middle_row
 from inference_math.optimiser.types import Solution
-from inference_math.unit.deployed import Deployment, stand_of, untold_kv
-from inference_math.unit.types import Asked, CoefficientValues, ErrorRow, Part, StepCosts
+from inference_math.unit.deployed import Deployment, score_key_of, untold_kv
+from inference_math.unit.types import CoefficientValues, ErrorRow, Message, Problem, StepCosts
 from inference_math_planner.answers.card import evidence
 from inference_math_planner.answers.notes import (
     drafting_pays,
@@ -36,7 +36,7 @@ class Scores(Record):
 
     errors: list[ErrorRow]
     verdicts: dict[str, list[int]]
-    crowds: list[list[float]]
+    concurrency_bins: list[list[float]]
     unseen: float
 
 
@@ -48,7 +48,7 @@ class Decided(Record):
     """
 
     of: Deployment
-    asked: Asked
+    problem: Problem
     found: CoefficientValues
     mode: str
     solved: Solution
@@ -64,13 +64,13 @@ def ships(mode: str) -> bool:
     return mode == "served" or mode == "zero-shot"
 
 
-def about_unit(of: Deployment, asked: Asked, mode: str, never: bool, known: Scores) -> About:
+def about_unit(of: Deployment, problem: Problem, mode: str, never: bool, known: Scores) -> About:
     """Return of what the card of one unit is; `never`: whether something of it was never calibrated."""
     return About(
-        goal="unit", traffic=0.0, have=0.0, gpus=asked.unit.gpus, price=asked.price, example=False,
-        tail=asked.quantile, never=never, own=not ships(mode), scaled=mode == "zero-shot", model=of.model.name,
+        goal="unit", traffic=0.0, have=0.0, gpus=problem.unit.gpus, price=problem.price, example=False,
+        tail=problem.quantile, never=never, own=not ships(mode), scaled=mode == "zero-shot", model=of.model.name,
         gpu=of.gpu.name, weights=of.weights, kind=of.model.kind, engine=of.called, rows=known.errors,
-        verdicts=known.verdicts, crowds=known.crowds, unseen=known.unseen,
+        verdicts=known.verdicts, concurrency_bins=known.concurrency_bins, unseen=known.unseen,
     )  # fmt: skip
 
 
@@ -79,11 +79,11 @@ def about_fleet(unit: About, traffic: float, have: float) -> About:
     return replace(unit, goal="rate" if have > 0 else "gpus", traffic=traffic, have=have, tail=0.0)
 
 
-def missed_of(one: Decided) -> list[Part]:
+def missed_of(one: Decided) -> list[Message]:
     """Say why a store is slower than computing; where nothing meets the limits, by how much."""
-    centre, whole = centre_of(one), whole_alone(one.asked, one.found, CENTRE)
-    said = slow_store(one.asked, centre, whole)
-    said.extend(missed(one.asked, centre) if one.solved.best == "" else [])
+    centre, whole = centre_of(one), whole_alone(one.problem, one.found, CENTRE)
+    said = slow_store(one.problem, centre, whole)
+    said.extend(missed(one.problem, centre) if one.solved.best == "" else [])
     return said
 
 
@@ -92,42 +92,42 @@ CENTRE = [1.0, 1.0, 0.0]  # factors of a draw that is the calibration itself
 
 def centre_of(one: Decided) -> StepCosts:
     """Return the costs under the calibration itself."""
-    return under(one.asked, one.found, CENTRE)
+    return under(one.problem, one.found, CENTRE)
 
 
-def hindrances(one: Decided) -> dict[str, Part]:
+def hindrances(one: Decided) -> dict[str, Message]:
     """Say why an architecture meets the limits at no rate, by its name; nothing where none does."""
-    found: dict[str, Part] = {}
+    by_architecture: dict[str, Message] = {}
     for name in one.solved.order if one.solved.best != "" else []:
         if not middle_row(one.solved, name)["rate"][0] > 0:
-            found[name] = hindered(one.asked, centre_of(one), name)
-    return found
+            by_architecture[name] = hindered(one.problem, centre_of(one), name)
+    return by_architecture
 
 
-def cautions(one: Decided, of: About) -> list[Part]:
+def cautions(one: Decided, of: About) -> list[Message]:
     """Say how far predictions were off, what is taken on trust, what is served without drafts; of what the card is."""
-    asked, solved, centre = one.asked, one.solved, centre_of(one)
+    problem, solved, centre = one.problem, one.solved, centre_of(one)
     rate = one.numbers["rate"][0] if solved.best != "" else 0.0
-    said = widened(stand_of(one.of), of.rows) if ships(one.mode) else []
-    said.extend(to_choose(asked, solved))
-    said.extend(store_moves(asked, centre, whole_alone(asked, one.found, CENTRE), rate))
-    said.extend(unlike_usual(asked, one.of.kv, untold_kv(one.of)))
+    said = widened(score_key_of(one.of), of.rows) if ships(one.mode) else []
+    said.extend(to_choose(problem, solved))
+    said.extend(store_moves(problem, centre, whole_alone(problem, one.found, CENTRE), rate))
+    said.extend(unlike_usual(problem, one.of.kv, untold_kv(one.of)))
     for plain in one.plain:
-        said.extend(slow_cache(asked, centre, plain))
-    said.extend(trusted(asked.unit, of.rows))
-    said.extend(front_weighs(asked, one.numbers["front"]))
-    said.extend(kept_in(asked))
+        said.extend(slow_cache(problem, centre, plain))
+    said.extend(trusted(problem.unit, of.rows))
+    said.extend(front_weighs(problem, one.numbers["front"]))
+    said.extend(kept_in(problem))
     row = middle_row(solved, "disaggregated")
     if row["rate"][0] > 0:
         split = solved.settings["disaggregated"]
-        said.append(linked(asked, row["rate"][0], split, one.link, one.measured))
+        said.append(linked(problem, row["rate"][0], split, one.link, one.measured))
     for without in one.undrafted if solved.best != "" else []:
         said.append(drafting_pays(rate, best_rate(without)))
     said.extend(evidence(of))
     return said
 
 
-def noted(one: Decided, outside: list[Part], of: About) -> list[Part]:
+def noted(one: Decided, outside: list[Message], of: About) -> list[Message]:
     """Return all of it in its order; `outside` says what was never calibrated."""
     said, why = missed_of(one), hindrances(one)
     for name in why:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from inference_math.unit.asked import prefill_unit, store_bytes, verify_tokens
+from inference_math.unit.problem import prefill_unit, store_bytes, verify_tokens
 from inference_math.unit.steps import longest_request
-from inference_math.unit.types import Asked, Part
+from inference_math.unit.types import Message, Problem
 
 if TYPE_CHECKING:
     from inference_math.catalogue.engines import EngineCli
@@ -25,87 +25,89 @@ __all__ = ["commands", "with_cache"]
 FILED = "# "
 
 
-def commands(asked: Asked, name: str, told: dict[str, object], kv: str, tier: str, behind: int) -> list[list[Part]]:
+def commands(
+    problem: Problem, name: str, settings: dict[str, object], kv: str, tier: str, behind: int
+) -> list[list[Message]]:
     """Return [title, command] for each kind of server of an architecture, and for what stands in front of its pools.
 
     Of units without pools so many are `behind` each router.
 
-    `told` is what `settings` returns, `kv` the precision of the KV cache where it is told (`unit.mixing.told_kv`).
-    Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which engines load from by
-    themselves; what loads from any other is named in a line of its own. Where sessions are counted, the size of the
-    store stands in the command, else a variable.
+    `settings` is what `starts.settings` returns, `kv` the precision of the KV cache where it is told
+    (`unit.mixing.told_kv`). Stored KV caches lie in the `tier`: "" where none are, "dram" for host memory, which
+    engines load from by themselves; what loads from any other is named in a line of its own. Where sessions are
+    counted, the size of the store stands in the command, else a variable.
     """
-    engine = asked.engine.cli
-    found: list[list[Part]] = []
+    engine = problem.engine.cli
+    lines: list[list[Message]] = []
     note = engine.store_note if tier == "dram" else engine.away_note
     if tier != "" and note != "":
-        found.append([{"key": "start.stored"}, {"text": note}])
-    if asked.unit.drafts > 0:
-        found.append([{"key": "start.drafts"}, {"text": engine.drafter}])
+        lines.append([{"key": "start.stored"}, {"text": note}])
+    if problem.unit.drafts > 0:
+        lines.append([{"key": "start.drafts"}, {"text": engine.drafter}])
     if name == "disaggregated":
         for pool in ["prefill", "decode"]:
-            title: Part = {"key": "start.pool", "units": told[pool + " units"], "pool": pool}
-            found.append([title, pooled(asked, told, kv, tier if pool == "prefill" else "", pool)])
-        found.append([{"key": "start.front"}, {"text": engine.router}])
+            title: Message = {"key": "start.pool", "units": settings[pool + " units"], "pool": pool}
+            lines.append([title, pooled(problem, settings, kv, tier if pool == "prefill" else "", pool)])
+        lines.append([{"key": "start.front"}, {"text": engine.router}])
     else:
-        found.append([{"key": "start.unit"}, command(asked, told, kv, tier, "")])
+        lines.append([{"key": "start.unit"}, command(problem, settings, kv, tier, "")])
         if behind > 1:
-            found.append([{"key": "start.front_each", "units": behind}, balanced(asked)])
-    return found
+            lines.append([{"key": "start.front_each", "units": behind}, balanced(problem)])
+    return lines
 
 
-def with_cache(engine: EngineCli, told: dict[str, object], kv: str) -> dict[str, object]:
+def with_cache(engine: EngineCli, settings: dict[str, object], kv: str) -> dict[str, object]:
     """Return settings with the precision of the KV cache, where an engine is told it; see `unit.mixing.told_kv`."""
-    cache, own = engine.kv_fp8, told.copy()
+    cache, with_it = engine.kv_fp8, settings.copy()
     value = cache["value"] if kv == "fp8" else cache["plain"]
     if kv != "" and value != "":
-        own[cache["option"]] = value
-    return own
+        with_it[cache["option"]] = value
+    return with_it
 
 
-def balanced(asked: Asked) -> Part:
+def balanced(problem: Problem) -> Message:
     """Return what stands in front of units without pools: it looks at requests, or where caches are stored at these."""
-    engine = asked.engine.cli
-    return {"text": engine.balancer, "policy": engine.policies[1 if asked.work.alpha > 0 else 0]}
+    engine = problem.engine.cli
+    return {"text": engine.balancer, "policy": engine.policies[1 if problem.work.alpha > 0 else 0]}
 
 
-def pooled(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
+def pooled(problem: Problem, settings: dict[str, object], kv: str, tier: str, pool: str) -> Message:
     """Return the command line of a pool's servers, whose settings are those that begin with its name."""
-    own: dict[str, object] = {}
-    for key in told:
+    pool_options: dict[str, object] = {}
+    for key in settings:
         if key.startswith(pool + " ") and key != pool + " units":
-            own[key.replace(pool + " ", "")] = told[key]
-    of = replace(asked, unit=prefill_unit(asked)) if pool == "prefill" else asked
-    return command(of, own, kv, tier, pool)
+            pool_options[key.replace(pool + " ", "")] = settings[key]
+    of = replace(problem, unit=prefill_unit(problem)) if pool == "prefill" else problem
+    return command(of, pool_options, kv, tier, pool)
 
 
-def store_sized(asked: Asked, option: str) -> Part:
+def store_sized(problem: Problem, option: str) -> Message:
     """Return an option of a store with the size that its sessions take, or with a variable if nobody counts them."""
-    size = store_bytes(asked)
+    size = store_bytes(problem)
     if not size > 0:
         return {
             "text": option, "store_gb": "$STORE_GB", "store_gb_of_a_gpu": "$STORE_GB_OF_A_GPU",
             "store_bytes": "$STORE_BYTES",
         }  # fmt: skip
-    each = ceil(size / asked.unit.gpus / 1e9)
+    each = ceil(size / problem.unit.gpus / 1e9)
     return {"text": option, "store_gb": ceil(size / 1e9), "store_gb_of_a_gpu": each, "store_bytes": ceil(size)}
 
 
-def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str) -> Part:
+def command(problem: Problem, settings: dict[str, object], kv: str, tier: str, pool: str) -> Message:
     """Return the command line of one server, and in lines above it what the engine reads from a file."""
-    engine = asked.engine.cli
-    given = parallel_args(asked)
-    given.extend(speculative_args(asked))
-    given.extend(kv_args(asked, kv, tier, pool))
-    if asked.planning != "":
-        given.append({"text": asked.planning})
-    for key in told:
+    engine = problem.engine.cli
+    given = parallel_args(problem)
+    given.extend(speculative_args(problem))
+    given.extend(kv_args(problem, kv, tier, pool))
+    if problem.planning != "":
+        given.append({"text": problem.planning})
+    for key in settings:
         option = key
         if not key.startswith("--"):
             option = "--" + key if key.startswith("max") else FILED + key + ":"
-        given.append({"text": option + " {value}" if told[key] != "" else option, "value": told[key]})
+        given.append({"text": option + " {value}" if settings[key] != "" else option, "value": settings[key]})
     if pool != "":
-        part = store_sized(asked, pool_option(engine, tier))
+        part = store_sized(problem, pool_option(engine, tier))
         part["pool"] = pool
         given.append(part)
     if pool == "prefill" and engine.prefill_pool != "":
@@ -118,9 +120,9 @@ def command(asked: Asked, told: dict[str, object], kv: str, tier: str, pool: str
     }  # fmt: skip
 
 
-def written(filed: list[Part]) -> list[Part]:
+def written(filed: list[Message]) -> list[Message]:
     """Return the lines of the file of options; what stands before a dot holds what stands behind it."""
-    lines: list[Part] = []
+    lines: list[Message] = []
     above = ""
     for one in filed:
         line, text = one.copy(), one["text"].replace(FILED, "")
@@ -134,14 +136,14 @@ def written(filed: list[Part]) -> list[Part]:
     return lines
 
 
-def parallel_args(asked: Asked) -> list[Part]:
+def parallel_args(problem: Problem) -> list[Message]:
     """Return how the GPUs of a unit divide the model.
 
     vLLM counts the GPUs that share a matrix; the others all that share the experts, and attention's groups out of them.
     """
-    layout, engine = asked.unit.layout, asked.engine.cli
+    layout, engine = problem.unit.layout, problem.engine.cli
     tp, dp, ep, pp = layout.tp, layout.dp, layout.ep, layout.pp
-    given: list[Part] = [{"text": engine.tp, "tp": tp, "all": tp * dp}]
+    given: list[Message] = [{"text": engine.tp, "tp": tp, "all": tp * dp}]
     if dp > 1:
         given.append({"text": engine.dp, "dp": dp})
     if ep > 1:
@@ -151,20 +153,20 @@ def parallel_args(asked: Asked) -> list[Part]:
     return given
 
 
-def speculative_args(asked: Asked) -> list[Part]:
+def speculative_args(problem: Problem) -> list[Message]:
     """Return what makes requests draft tokens, where they do."""
-    drafts = asked.unit.drafts
+    drafts = problem.unit.drafts
     if not drafts > 0:
         return []
-    return [{"text": line, "drafts": drafts, "brought": verify_tokens(asked)} for line in asked.engine.cli.drafting]
+    return [{"text": line, "drafts": drafts, "brought": verify_tokens(problem)} for line in problem.engine.cli.drafting]
 
 
-def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
+def kv_args(problem: Problem, kv: str, tier: str, pool: str) -> list[Message]:
     """Return what the server keeps: its share of the memory, the precision of its KV cache, a store, the longest."""
-    engine, work = asked.engine.cli, asked.work
-    given: list[Part] = []
+    engine, work = problem.engine.cli, problem.work
+    given: list[Message] = []
     if engine.share != "":
-        given.append({"text": engine.share + " {memory}", "memory": asked.unit.memory})
+        given.append({"text": engine.share + " {memory}", "memory": problem.unit.memory})
     if kv == "fp8":
         given.append({"text": engine.eight_bits})
     if kv == "bf16" and engine.kv_fp8["plain"] != "":
@@ -172,8 +174,8 @@ def kv_args(asked: Asked, kv: str, tier: str, pool: str) -> list[Part]:
     if tier != "" and not (engine.pool_store != "" and pool != ""):
         option = engine.store if tier == "dram" else engine.away
         if option != "":
-            given.append(store_sized(asked, option))
-    longest, made_for = ceil(longest_request(work)), asked.context
+            given.append(store_sized(problem, option))
+    longest, made_for = ceil(longest_request(work)), problem.context
     given.append({"text": engine.longest + " ${LONGEST:-{longest}}", "longest": longest})
     if longest > made_for > 0 and engine.rope != "":
         given.append({"text": engine.rope, "factor": ceil(10 * longest / made_for) / 10, "context": made_for})

@@ -14,18 +14,18 @@ from msgspec.structs import asdict, replace as changed
 
 from inference_math.catalogue.links import Link, as_link, joined
 from inference_math.catalogue.tiers import Tier, as_tier
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, offloading, under
 from inference_math.optimiser.choice import middle_row, told_rate
 from inference_math.optimiser.load import used_units
 from inference_math.optimiser.starts import plain_settings, settings
-from inference_math.optimiser.types import Solution, Swing
+from inference_math.optimiser.types import Sensitivity, Solution
 from inference_math.unit import Unit
-from inference_math.unit.asked import computed_tokens, prefill_unit, sent_bytes, target_of
 from inference_math.unit.mixing import told_kv
 from inference_math.unit.nearest import known_errors
-from inference_math.unit.types import Asked, DrawnCoefficients, Part, Row
+from inference_math.unit.problem import computed_tokens, prefill_unit, search_constants, sent_bytes
+from inference_math.unit.types import DrawnCoefficients, Message, OperatingPoint, Problem
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import card, notes, record
 from inference_math_planner.answers.cautions import Decided, Scores, about_unit, cautions, hindrances, missed_of
@@ -34,7 +34,7 @@ from inference_math_planner.answers.numbers import ANSWERS, answered
 from inference_math_planner.answers.record import Answer, Record, carded, rows_of
 from inference_math_planner.answers.text import as_html, as_text
 from inference_math_planner.answers.types import About
-from inference_math_planner.answers.verdicts import crowds, scored, unseen
+from inference_math_planner.answers.verdicts import concurrency_bins, scored, unseen
 
 __all__ = ["ANSWERS", "Plan", "Start", "as_commands", "as_options", "basis", "may_meet", "plan", "planned", "record_of"]
 
@@ -78,7 +78,7 @@ class Plan:
     def of(cls, case: Case, count: int) -> Plan:
         """Return the plan of a checked case under so many draws; of 0, under the calibration itself."""
         pairs = case.pairs(count)
-        return cls(case, tuple(pairs), answers.solve(case.asked, pairs))
+        return cls(case, tuple(pairs), answers.solve(case.problem, pairs))
 
     def __getitem__(self, name: str) -> float:
         """Return the value of an answer."""
@@ -107,7 +107,7 @@ class Plan:
     @cached_property
     def numbers(self) -> dict[str, list[float]]:
         """Each number as [median, low, high]."""
-        return answers.numbers_of(self.case.asked, self.solved)
+        return answers.numbers_of(self.case.problem, self.solved)
 
     @cached_property
     def answers(self) -> Mapping[str, Answer]:
@@ -126,11 +126,12 @@ class Plan:
         rows = []
         for name in self.order:
             settings, middle = self.solved.settings[name], middle_row(self.solved, name)
-            row: dict[str, Any] = {"architecture": name, "layout": say(card.laid_out(self.case.asked, name))}
+            row: dict[str, Any] = {"architecture": name, "layout": render(card.laid_out(self.case.problem, name))}
             for key in ("rate", "ttft", "tpot"):
                 row |= dict(zip((key, f"{key}_low", f"{key}_high"), middle[key], strict=True))
             row |= {"best_in": self.solved.best_in[name], "loss": self.solved.loss[name]}
-            row |= {"kept": self.solved.kept[name], "decodes": middle["decodes"][0], "step": middle["step"][0]}
+            row["kept"] = self.solved.feasible_share[name]
+            row |= {"decodes": middle["decodes"][0], "step": middle["step"][0]}
             row |= {
                 key: getattr(settings, key) if settings.rate > 0 else np.nan
                 for key in ("batch", "chunk", "prefill_units", "decode_units")
@@ -148,7 +149,7 @@ class Plan:
     @cached_property
     def undrafted(self) -> Solution:
         """What is decided under the same draws if nothing is drafted."""
-        return answers.undrafted(self.case.asked, list(self.pairs))
+        return answers.undrafted(self.case.problem, list(self.pairs))
 
     @cached_property
     def drafting(self) -> pd.DataFrame:
@@ -162,7 +163,7 @@ class Plan:
             return pd.DataFrame()
         rows = []
         for drafts, solved in ((many, self.solved), (0, self.undrafted)):
-            row: dict[str, object] = {"drafts": say(notes.drafts_said(drafts)), "architecture": solved.best}
+            row: dict[str, object] = {"drafts": render(notes.drafts_said(drafts)), "architecture": solved.best}
             middle = middle_row(solved, solved.order[0])
             for key in ("rate", "ttft", "tpot"):
                 ends = middle[key] if solved.best else [np.nan] * 3
@@ -176,22 +177,22 @@ class Plan:
         none = self.solved.none_in
         if not self.best:
             few = {"key": "card.mostly_none", "none": card.hundredths(none)}
-            return record.Card(headline=say({"key": "card.none"} if none >= 1 else few))
-        return carded(card.unit_card(self.case.asked, self.solved, self.about))
+            return record.Card(headline=render({"key": "card.none"} if none >= 1 else few))
+        return carded(card.unit_card(self.case.problem, self.solved, self.about))
 
     @cached_property
     def about(self) -> About:
         """Of what the plan's card is."""
         case, mode = self.case, self.case.unit.calibration.mode
-        scores = Scores(errors=known_errors(), verdicts=scored(), crowds=crowds(), unseen=unseen())
-        return about_unit(case.unit.deployment, case.asked, mode, len(self.outside) > 0, scores)
+        scores = Scores(errors=known_errors(), verdicts=scored(), concurrency_bins=concurrency_bins(), unseen=unseen())
+        return about_unit(case.unit.deployment, case.problem, mode, len(self.outside) > 0, scores)
 
     @cached_property
     def decided(self) -> Decided:
         """What its notes take of it."""
         case, unit, link = self.case, self.case.unit, as_link("link", self.case.link)
         return Decided(
-            of=unit.deployment, asked=case.asked, found=unit.found(case.work), mode=unit.calibration.mode,
+            of=unit.deployment, problem=case.problem, found=unit.found(case.work), mode=unit.calibration.mode,
             solved=self.solved, numbers=self.numbers, undrafted=[self.undrafted] if unit.drafts and self.best else [],
             plain=[under(case.resized(kv="bf16"))] if unit.kv == "fp8" else [],
             link=link.title, measured=link.measured,
@@ -204,12 +205,12 @@ class Plan:
             return ""
         rate = self.compared["rate"].iloc[1]
         even = notes.as_good(self.solved.lead)
-        return say(notes.runner_up(self.best, self.order[1], rate, list(self.swings), even))
+        return render(notes.runner_up(self.best, self.order[1], rate, list(self.sensitivities), even))
 
     @cached_property
-    def swings(self) -> tuple[Swing, ...]:
-        """What a fifth less or more of each input would bring; see `optimiser.answers.swings`."""
-        return tuple(answers.swings(self.case.asked, list(self.pairs))) if self.best else ()
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """What a fifth less or more of each input would bring; see `optimiser.answers.sensitivities`."""
+        return tuple(answers.sensitivities(self.case.problem, list(self.pairs))) if self.best else ()
 
     @cached_property
     def starts(self) -> Mapping[str, Start]:
@@ -220,12 +221,12 @@ class Plan:
     @cached_property
     def missed(self) -> tuple[str, ...]:
         """Why a store is slower than computing; where the SLA cannot be met, by how much."""
-        return tuple(map(say, missed_of(self.decided)))
+        return tuple(map(render, missed_of(self.decided)))
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
         """What `missed` says, and where the SLA cannot be met, which larger units and precisions would meet it."""
-        return (*self.missed, *map(say, () if self.best else _remedies(self.case, self.pairs)))
+        return (*self.missed, *map(render, () if self.best else _remedies(self.case, self.pairs)))
 
     @cached_property
     def outside(self) -> tuple[str, ...]:
@@ -236,12 +237,12 @@ class Plan:
     @cached_property
     def hindered(self) -> Mapping[str, str]:
         """Why an architecture meets the SLA at no rate, by its name; empty where none does, which `advice` tells."""
-        return {name: say(why) for name, why in hindrances(self.decided).items()}
+        return {name: render(why) for name, why in hindrances(self.decided).items()}
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
         """How far predictions of such a unit were off; what is taken on trust; what is served without drafts."""
-        return tuple(map(say, cautions(self.decided, self.about)))
+        return tuple(map(render, cautions(self.decided, self.about)))
 
     @property
     def settings(self) -> Mapping[str, object]:
@@ -333,14 +334,14 @@ def planned(case: Case, *, intervals: bool = True) -> Plan:
     return Plan.of(case.checked(), DRAWS if intervals else 0)
 
 
-def _start(found: Plan, name: str, rate: float) -> Start:
+def _start(plan: Plan, name: str, rate: float) -> Start:
     """Return how to start one architecture with its settings."""
-    case, own, row = found.case, found.case.of_architecture(name), found.solved.settings[name]
-    plain, told = plain_settings(own, name, row), engine_args(case, own, name, row)
-    return Start(told, plain, found.solved.kept[name], rate, lines_for(case, own, name, row))
+    case, own, row = plan.case, plan.case.of_architecture(name), plan.solved.settings[name]
+    plain, options = plain_settings(own, name, row), engine_args(case, own, name, row)
+    return Start(options, plain, plan.solved.feasible_share[name], rate, lines_for(case, own, name, row))
 
 
-def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> tuple[tuple[str, str], ...]:
+def lines_for(case: Case, own: Problem, name: str, row: OperatingPoint, behind: int = 1) -> tuple[tuple[str, str], ...]:
     """Return what is started for a replica of an architecture's row, and the command line of each.
 
     `own` is the question as the architecture has it; of units that are not disaggregated so many are `behind` each
@@ -349,21 +350,21 @@ def lines_for(case: Case, own: Asked, name: str, row: Row, behind: int = 1) -> t
     store = case.tier.name if case.tier is not None and case.work.alpha > 0 else ""
     kv = told_kv(case.unit.kv, case.unit.usual_kv)
     lines = commands(own, name, settings(own, name, row), kv, store, behind)
-    return tuple((say(title), say(line)) for title, line in lines)
+    return tuple((render(title), render(line)) for title, line in lines)
 
 
-def engine_args(case: Case, own: Asked, name: str, row: Row) -> dict[str, object]:
+def engine_args(case: Case, own: Problem, name: str, row: OperatingPoint) -> dict[str, object]:
     """Return what an engine is told, the precision of its KV cache with it."""
     return with_cache(own.engine.cli, settings(own, name, row), told_kv(case.unit.kv, case.unit.usual_kv))
 
 
-def _answers(found: Plan) -> Iterator[tuple[str, Answer]]:
-    for row in answered(found.decided):
+def _answers(plan: Plan) -> Iterator[tuple[str, Answer]]:
+    for row in answered(plan.decided):
         if np.isfinite(row.value):  # a price was given, some architecture meets the SLA
             yield row.name, Answer(**asdict(row))
 
 
-def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part]:
+def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Message]:
     """Yield which units would meet the limits that a plan under these draws does not."""
     met = False
     for tp, precision, other in _variants(case.unit):
@@ -371,7 +372,7 @@ def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part
         drawn = at.pairs(DRAWS if len(pairs) > 1 else 0)
         if not may_meet(at, drawn):  # which takes no search to see
             continue
-        solved = answers.solve(at.asked, drawn)
+        solved = answers.solve(at.problem, drawn)
         if solved.best:
             met = True
             yield notes.remedy(tp, other.gpus, precision, told_rate(solved, solved.best)[0])
@@ -381,10 +382,10 @@ def _remedies(case: Case, pairs: tuple[DrawnCoefficients, ...]) -> Iterator[Part
 
 def may_meet(case: Case, drawn: list[DrawnCoefficients]) -> bool:
     """Tell whether a request alone meets both limits in half of the draws: else no architecture does in most."""
-    target, kept = target_of(case.asked), 0
-    for one in answers.drawn_costs(case.asked, drawn):
-        step = one.mixed
-        kept += step(1.0, 0.0) <= target.step and one.front + step(0.0, 1.0) <= target.ttft
+    constants, kept = search_constants(case.problem), 0
+    for one in answers.drawn_costs(case.problem, drawn):
+        step = one.step_seconds
+        kept += step(1.0, 0.0) <= constants.step and one.front + step(0.0, 1.0) <= constants.ttft
     return 2 * kept >= len(drawn)
 
 
@@ -404,42 +405,42 @@ def _variants(unit: Unit) -> Iterator[tuple[int, str, Unit]]:
             yield tp, precision, other
 
 
-def record_of(found: Plan, *, stores: bool = True, runner_up: bool = True, ways: Sequence[str] | None = None) -> Record:
+def record_of(plan: Plan, *, stores: bool = True, runner_up: bool = True, ways: Sequence[str] | None = None) -> Record:
     """Return the record of a plan, one unit at full load; without its stores and its runner-up it takes no time.
 
     `ways` say what would meet limits that are missed; None: what `Plan.advice` says.
     """
-    case = found.case
-    stored = rows_of(found.offloading) if stores and case.work.alpha and found.feasible else []
-    rows = [_one_unit(found, row) for row in rows_of(found.compared.drop(columns="step"))]
-    choices = [_choice(found, row) for row in rows]
+    case = plan.case
+    stored = rows_of(plan.offloading) if stores and case.work.alpha and plan.feasible else []
+    rows = [_one_unit(plan, row) for row in rows_of(plan.compared.drop(columns="step"))]
+    choices = [_choice(plan, row) for row in rows]
     return Record(
         unit=case.unit.name,
         calibration=case.unit.calibration.mode,
         workload=case.work,
         sla=case.sla,
         units=case.units,
-        feasible=found.feasible,
-        card=found.card,
-        answer=changed(choices[0] if found.feasible else basis(found, ""), tie=found.tie),
+        feasible=plan.feasible,
+        card=plan.card,
+        answer=changed(choices[0] if plan.feasible else basis(plan, ""), tie=plan.tie),
         architectures=choices,
         one_unit=rows,
-        none_in=found.solved.none_in,
+        none_in=plan.solved.none_in,
         stores=[record.Store(row["where"], row["rate"]) for row in stored],
         offloading=[record.Stored(**row) for row in stored],
-        drafting=[record.Drafted(**row) for row in rows_of(found.drafting)],
-        numbers=dict(found.answers),
-        runner_up=found.runner_up if runner_up else "",
-        advice=list(found.advice) if ways is None else [*found.missed, *ways],
-        outside=list(found.outside),
-        cautions=list(found.cautions),
-        hindered=dict(found.hindered),
+        drafting=[record.Drafted(**row) for row in rows_of(plan.drafting)],
+        numbers=dict(plan.answers),
+        runner_up=plan.runner_up if runner_up else "",
+        advice=list(plan.advice) if ways is None else [*plan.missed, *ways],
+        outside=list(plan.outside),
+        cautions=list(plan.cautions),
+        hindered=dict(plan.hindered),
     )
 
 
-def basis(found: Plan, name: str) -> record.Choice:
+def basis(plan: Plan, name: str) -> record.Choice:
     """Return what the record of each architecture has in common, and of none ("") where nothing meets the limits."""
-    case, own = found.case, found.case.of_architecture(name)
+    case, own = plan.case, plan.case.of_architecture(name)
     tier = "hbm" if case.tier is None else case.tier.name  # as `--tier` calls it
     layout, first = own.unit.layout, prefill_unit(own).layout
     pools = {"prefill": first, "decode": layout} if name == "disaggregated" else None
@@ -451,17 +452,17 @@ def basis(found: Plan, name: str) -> record.Choice:
         promise=case.sla.quantile or "means",
         store=tier if case.work.alpha else None,
         pools=pools,
-        none_in=found.solved.none_in,
+        none_in=plan.solved.none_in,
     )
 
 
-def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
+def _choice(plan: Plan, row: record.OneUnit) -> record.Choice:
     """Return what an architecture is at full load: of one unit, and of pools all units of both."""
-    case, pools = found.case, row.architecture == "disaggregated"
+    case, pools = plan.case, row.architecture == "disaggregated"
     own = case.of_architecture(row.architecture)
-    settings = found.solved.settings[row.architecture]
-    used = used_units(target_of(own), settings) if pools and row.commands else own.units
-    choice = changed(basis(found, row.architecture), best_in=row.best_in, loss=row.loss)
+    settings = plan.solved.settings[row.architecture]
+    used = used_units(search_constants(own), settings) if pools and row.commands else own.units
+    choice = changed(basis(plan, row.architecture), best_in=row.best_in, loss=row.loss)
     choice = changed(choice, kept=row.kept, options=row.options, commands=row.commands)
     choice = changed(choice, units=ceil(used) if pools else 1)  # what is repeated
     if pools:
@@ -477,15 +478,15 @@ def _choice(found: Plan, row: record.OneUnit) -> record.Choice:
         ttft=record.Three(row.ttft, row.ttft_low, row.ttft_high),
         tpot=record.Three(row.tpot, row.tpot_low, row.tpot_high),
         tokens_per_gpu=row.rate * case.work.n_out / case.unit.gpus,
-        settings=dict(found.starts[row.architecture].plain),
+        settings=dict(plan.starts[row.architecture].plain),
         split={"prefill": row.prefill_units, "decode": decoding} if pools else None,
         link_gb_s=row.rate * of_all / decoding * sent_bytes(own) / 1e9 if pools else None,
         decodes=row.decodes,
     )
 
 
-def _one_unit(found: Plan, row: dict[str, Any]) -> record.OneUnit:
-    begun = found.starts.get(row["architecture"])
+def _one_unit(plan: Plan, row: dict[str, Any]) -> record.OneUnit:
+    begun = plan.starts.get(row["architecture"])
     options, commands = (as_options(begun.settings), as_commands(begun.commands)) if begun else ([], [])
     return record.OneUnit(**row, options=options, commands=commands)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from inference_math.evidence.numerals import most_of
 from inference_math.evidence.records import Record
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser.answers import binding_limits, by_formula
-from inference_math.unit.asked import of_architecture
-from inference_math.unit.types import Part
+from inference_math.unit.problem import of_architecture
+from inference_math.unit.types import Message
 from inference_math_planner.answers.cautions import Decided
 
 __all__ = ["ANSWERS", "Answered", "answer_texts", "answered", "in_unit", "spanned"]
@@ -88,21 +88,21 @@ class Answered(Record):
 
 def answered(one: Decided) -> list[Answered]:
     """Return all numbers in their order."""
-    asked, solved, numbers = one.asked, one.solved, one.numbers
-    words: Part = {
-        "binding": " and ".join(binding_limits(numbers)), "units": of_architecture(asked, "disaggregated").units,
+    problem, solved, numbers = one.problem, one.solved, one.numbers
+    words: Message = {
+        "binding": " and ".join(binding_limits(numbers)), "units": of_architecture(problem, "disaggregated").units,
         "best": solved.order[0], "second": solved.order[1],
     }  # fmt: skip
-    formulas = by_formula(asked, solved, numbers)
-    found: list[Answered] = []
+    formulas = by_formula(problem, solved, numbers)
+    rows: list[Answered] = []
     for name, title, unit, by, formula, why in ANSWERS:
         three = numbers.get(name, [nan, nan, nan])
         words["text"] = why if solved.best != "" else why.split(",")[0]
-        found.append(Answered(
+        rows.append(Answered(
             name=name, title=title, value=three[0], low=three[1], high=three[2], unit=unit, by=by, formula=formula,
-            by_formula=formulas.get(name, nan), why=say(words),
+            by_formula=formulas.get(name, nan), why=render(words),
         ))  # fmt: skip
-    return found
+    return rows
 
 
 def spanned(three: list[float], scale: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta, Struct
 
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.unit.types import Layout
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers import types
@@ -316,12 +316,12 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="schema", tag="inferen
 
 def carded(card: types.Card) -> Card:
     """Return a card in words."""
-    said: dict[str, Any] = {name: say(getattr(card, name)) for name in _SAID}
-    said |= {name: list(map(say, getattr(card, name))) for name in _LISTS}
+    said: dict[str, Any] = {name: render(getattr(card, name)) for name in _SAID}
+    said |= {name: list(map(render, getattr(card, name))) for name in _LISTS}
     rows = [Counted(one.name, Three(*one.value)) for one in card.rows]
-    meters = [Metered(one.name, Three(*one.value), say(one.of), one.limit) for one in card.meters]
-    told: dict[str, Any] = {"value": Three(*card.value), "ranged": card.ranged, "sure": card.sure}
-    return Card(rows=rows, meters=meters, **told, **said)
+    meters = [Metered(one.name, Three(*one.value), render(one.of), one.limit) for one in card.meters]
+    values: dict[str, Any] = {"value": Three(*card.value), "ranged": card.ranged, "sure": card.sure}
+    return Card(rows=rows, meters=meters, **values, **said)
 
 
 _LISTS = ("others", "cost", "start", "evidence")

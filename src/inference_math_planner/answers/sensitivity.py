@@ -59,10 +59,10 @@ def sweep(units: Iterable[Unit], works: Iterable[Workload], sla: SLA, **options:
     rows, sent = [], list(works)
     for unit in units:
         for work in sent:
-            found = plan(unit, work, sla, **options)
-            numbers = {name: answer.value for name, answer in found.answers.items()}
+            planned = plan(unit, work, sla, **options)
+            numbers = {name: answer.value for name, answer in planned.answers.items()}
             shape = {"unit": unit.name, "n_in": work.n_in, "n_out": work.n_out, "alpha": work.alpha}
-            rows.append(shape | {"best": found.best} | numbers)
+            rows.append(shape | {"best": planned.best} | numbers)
     return pd.DataFrame(rows)
 
 

@@ -15,7 +15,7 @@ from math import isnan
 import pandas as pd
 
 from inference_math.evidence.numerals import digits, in_ms, percent
-from inference_math.evidence.sentences import is_of, say
+from inference_math.evidence.sentences import is_of, render
 from inference_math.optimiser import verdict
 from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import stands_on
@@ -68,7 +68,7 @@ class _Commands:
     commands: Sequence[Command]
 
 
-_LOSS = say({"key": "card.loss"})
+_LOSS = render({"key": "card.loss"})
 _DECODES = "decodes at once (mean)"  # of a unit; the most at once is a setting, and larger
 _VARIABLE = re.compile(r"\$\{?([A-Z][A-Z_]*)")  # of the shell, in a command
 _Block = _Title | _Sentence | _Notes | _Table | _Commands
@@ -86,7 +86,7 @@ def _blocks(record: Record, card: bool = True) -> Iterator[_Block]:
     if record.fleets is not None:
         yield _Title("Why")
         yield _Sentence(sentence(record.fleets.how))
-        yield _Sentence(sentence(say({"key": "card.redrawn"})))
+        yield _Sentence(sentence(render({"key": "card.redrawn"})))
         yield _Table(fleets_table(record))
         yield _Commands(f"a replica of these, {record.answer.architecture}", record.answer.commands)
         yield _Title("One unit at full load, without queues")
@@ -98,7 +98,7 @@ def _blocks(record: Record, card: bool = True) -> Iterator[_Block]:
     for title, table in tables(record).items():
         yield _Table(table, title)
     if record.offloading:
-        yield _Sentence(sentence(say({**stands_on(known_comparisons()["store"]), "key": "sure.stored"})))
+        yield _Sentence(sentence(render({**stands_on(known_comparisons()["store"]), "key": "sure.stored"})))
     yield _Table(_numbers(record), "All numbers")
     for row in record.one_unit if record.fleets is None and record.feasible else ():
         if row.commands:
@@ -211,8 +211,8 @@ def _in_markdown(block: _Block) -> str:
             return f"## {title}\n\n{piped}" if title else piped
         case _Commands(what, commands):
             each = (f"{_capital(one.title)}:\n\n```bash\n{one.command}\n```" for one in commands)
-            told = "\n".join(f"* {one}" for one in variables(commands))
-            return "\n\n".join(filter(None, [f"## To start {what}", *each, told]))
+            meanings = "\n".join(f"* {one}" for one in variables(commands))
+            return "\n\n".join(filter(None, [f"## To start {what}", *each, meanings]))
 
 
 def as_short(record: Record) -> str:
@@ -238,7 +238,7 @@ def as_script(record: Record) -> str:
 def variables(commands: Iterable[Command]) -> list[str]:
     """Return what stands for each variable of the shell that commands have, in a line each."""
     names = dict.fromkeys(name for one in commands for name in _VARIABLE.findall(one.command))
-    return [f"${name}: {say({'key': f'variable.{name.lower()}'})}" for name in names]
+    return [f"${name}: {render({'key': f'variable.{name.lower()}'})}" for name in names]
 
 
 def fleets_table(record: Record) -> pd.DataFrame:
@@ -250,7 +250,7 @@ def _fleet_cells(one: Choice) -> dict[str, str]:
     assert one.rate is not None
     served = _three(one.served) if one.served else digits(one.rate.value)
     prefill = one.pools["prefill"] if one.pools else one.layout
-    cells = {"architecture": str(one.architecture), "layout of a unit": say(both_layouts(one.layout, prefill))}
+    cells = {"architecture": str(one.architecture), "layout of a unit": render(both_layouts(one.layout, prefill))}
     cells |= {"replicas": digits(one.replicas)}
     cells |= {"units of each": digits(one.units), "GPUs": _three(one.gpus), "requests/s": served}
     cells |= {"best in": _often(one.best_in), _LOSS: percent(one.loss or 0.0)}
@@ -336,7 +336,7 @@ def _stored_cells(row: Stored) -> dict[str, str]:
     return (
         cells
         | {"prefill speedup": cell(row.speedup), "requests/s of a unit": rate, "gain": cell(row.gain)}
-        | {"how sure": say(verdict.cell(Verdict(chance=row.chance, sure=row.sure)))}
+        | {"how sure": render(verdict.cell(Verdict(chance=row.chance, sure=row.sure)))}
     )
 
 
@@ -404,11 +404,11 @@ def _ends(row: Timed | Stored | OtherGpu, name: str, scale: float = 1.0) -> str:
 
 
 def _hindered(record: Record) -> list[str]:
-    return [say({"key": "noted.hindered", "name": name, "why": why}) for name, why in record.hindered.items()]
+    return [render({"key": "noted.hindered", "name": name, "why": why}) for name, why in record.hindered.items()]
 
 
 def _outside(record: Record) -> list[str]:
-    return [say({"key": "noted.outside", "why": line}) for line in record.outside]
+    return [render({"key": "noted.outside", "why": line}) for line in record.outside]
 
 
 def _heading(record: Record) -> list[str]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from inference_math.evidence.records import OpenRecord, Record
-from inference_math.unit.types import ErrorRow, Part
+from inference_math.unit.types import ErrorRow, Message
 
 
 class Sized(OpenRecord):
     """What a card compares: replicas of an architecture, or a unit of it; what is a list has both ends.
 
     GPUs of all, requests/s, seconds of TTFT and TPOT; of a replica its units, those that prefill where there are pools,
-    and of chunks the prompt tokens of a step and the decodes beside them: 0 elsewhere. `kept`: the share of the draws
-    that keep the limits.
+    and of chunks the prompt tokens of a step and the decodes beside them: 0 elsewhere. `feasible_share`: of the draws,
+    those that keep the limits.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Sized(OpenRecord):
     decode: float
     chunk: float
     decodes: float
-    kept: float
+    feasible_share: float
     gpus: list[float]
     rate: list[float]
     ttft: list[float]
@@ -37,7 +37,7 @@ class About(Record):
     `never`: whether the GPU, the model or a length was never calibrated; `own`: whether coefficients are one's own;
     `scaled`: whether they are operators', of today's engine, and no served points'. `rows`: how far off points were.
     `verdicts`: how many verdicts said "sure", "likely" or "open" of served pairs were right, of how many, and how many
-    users on a GPU alone tell; `crowds`: how many served splits gained, by users on a GPU, see `verdicts.crowds`;
+    users on a GPU alone tell; `concurrency_bins`: how many served splits gained, by users on a GPU;
     `unseen`: how far off time per token is on points that were kept for a score, see `verdicts.unseen`.
     """
 
@@ -58,7 +58,7 @@ class About(Record):
     engine: str
     rows: list[ErrorRow]
     verdicts: dict[str, list[int]]
-    crowds: list[list[float]]
+    concurrency_bins: list[list[float]]
     unseen: float
 
 
@@ -69,19 +69,19 @@ class Card(Record):
     goal: str
     value: list[float]
     ranged: bool
-    headline: Part
-    noun: Part
-    axis: Part
-    what: Part
-    others: list[Part]
+    headline: Message
+    noun: Message
+    axis: Message
+    what: Message
+    others: list[Message]
     rows: list[CardRow]
     meters: list[CardMeter]
     sure: str
-    why: list[Part]
-    evidence: list[Part]
-    cost: list[Part]
-    start: list[Part]
-    next: Part
+    why: list[Message]
+    evidence: list[Message]
+    cost: list[Message]
+    start: list[Message]
+    next: Message
 
 
 class CardRow(Record):
@@ -95,6 +95,6 @@ class CardMeter(Record):
     """TTFT or TPOT, of means or of a quantile, in seconds, and its limit."""
 
     name: str
-    of: Part
+    of: Message
     value: list[float]
     limit: float

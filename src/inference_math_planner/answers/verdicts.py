@@ -10,7 +10,7 @@ from inference_math.evidence import load
 from inference_math.optimiser.verdict import word_of
 from inference_math_planner.answers.notes import SET_ASIDE
 
-__all__ = ["crowds", "rule", "scored", "unseen"]
+__all__ = ["concurrency_bins", "rule", "scored", "unseen"]
 
 USERS = (1.0, 3.0, 10.0, 1e9)  # on a GPU, at most, the last without an end: classes of about as many served splits
 
@@ -30,13 +30,13 @@ def scored() -> dict[str, list[int]]:
     pairs = load("predicted_split_gains").frame.query("part == 'score'").dropna(subset=["planned_chance"])
     chance, gained = pairs["planned_chance"].to_numpy(), pairs["gain"].to_numpy() > 1
     many = (pairs["users"] / pairs["gpus"]).to_numpy() > rule()
-    found = {"sure": [0, 0, 0], "likely": [0, 0, 0], "open": [0, 0, 0]}
+    counts = {"sure": [0, 0, 0], "likely": [0, 0, 0], "open": [0, 0, 0]}
     for split, won, crowded in zip(chance, gained, many, strict=True):
         word = word_of(max(split, 1 - split))
-        found[word][0] += int((split > 0.5) == won)
-        found[word][1] += 1
-        found[word][2] += int(crowded == won)
-    return found
+        counts[word][0] += int((split > 0.5) == won)
+        counts[word][1] += 1
+        counts[word][2] += int(crowded == won)
+    return counts
 
 
 @lru_cache(maxsize=1)
@@ -75,20 +75,20 @@ def unseen() -> float:
 
 
 @lru_cache(maxsize=1)
-def crowds() -> list[list[float]]:
+def concurrency_bins() -> list[list[float]]:
     """Return [users on a GPU at most, splits that gained, splits] for classes of served splits beside their rivals.
 
     Examples
     --------
-    >>> from inference_math_planner.answers.verdicts import crowds
-    >>> few, *_, many = crowds()
+    >>> from inference_math_planner.answers.verdicts import concurrency_bins
+    >>> few, *_, many = concurrency_bins()
     >>> few[1] / few[2] < many[1] / many[2]
     True
     """
     pairs = load("predicted_split_gains").frame
-    users, gained, found, least = pairs["users"] / pairs["gpus"], pairs["gain"] > 1, [], 0.0
+    users, gained, bins, least = pairs["users"] / pairs["gpus"], pairs["gain"] > 1, [], 0.0
     for most in USERS:
         here = (users > least) & (users <= most)
-        found.append([most, int((here & gained).sum()), int(here.sum())])
+        bins.append([most, int((here & gained).sum()), int(here.sum())])
         least = most
-    return found
+    return bins

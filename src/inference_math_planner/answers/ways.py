@@ -61,8 +61,8 @@ def round_up(number: float) -> float:
     """
     place = floor(log10(number)) - 1
     digits = ceil(number / 10.0**place - 1e-9)
-    found: float = digits * 10**place if place > 0 else digits / 10**-place
-    return found
+    rounded: float = digits * 10**place if place > 0 else digits / 10**-place
+    return rounded
 
 
 def changes(

@@ -193,20 +193,20 @@ def _runs_of(file: Path) -> list[_Found]:
         raise ValueError(f"{file} has {file.stat().st_size:,} bytes; accepted are at most {_LARGEST:,}: is it a trace?")
     try:
         text = file.read_text(encoding="utf-8-sig")
-        found = _from_json(text.strip()) if text.lstrip().startswith(("{", "[")) else _from_csv(text)
+        runs = _from_json(text.strip()) if text.lstrip().startswith(("{", "[")) else _from_csv(text)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{file}: {error}; {_ACCEPTED}") from error
     except RecursionError:
         raise ValueError(f"{file}: it is nested too deeply; {_ACCEPTED}") from None
-    if not found:
+    if not runs:
         raise ValueError(f"{file} holds no run; {_ACCEPTED}")
-    if len(found) > _MOST_RUNS:
-        raise ValueError(f"{file} holds {len(found):,} runs; accepted are at most {_MOST_RUNS:,}")
-    return found
+    if len(runs) > _MOST_RUNS:
+        raise ValueError(f"{file} holds {len(runs):,} runs; accepted are at most {_MOST_RUNS:,}")
+    return runs
 
 
 def _from_json(text: str) -> list[_Found]:
-    found: list[tuple[Callable[[Any], _Run], Any]] = []
+    runs: list[tuple[Callable[[Any], _Run], Any]] = []
     values = [one for value in _values(text) for one in (value if isinstance(value, list) else [value])]
     for number, value in enumerate(values, start=1):
         if not isinstance(value, dict):
@@ -214,14 +214,14 @@ def _from_json(text: str) -> list[_Found]:
         benchmarks = value.get("benchmarks")
         # Other tools have benchmarks, too; only those of GuideLLM have metrics.
         if isinstance(benchmarks, list) and all(isinstance(_at(run, "metrics"), dict) for run in benchmarks):
-            found += [(_guidellm, run) for run in benchmarks]
+            runs += [(_guidellm, run) for run in benchmarks]
         elif {"completed", "duration", "total_input_tokens"} <= value.keys():
-            found.append((_sglang if "total_output_tokens_retokenized" in value else _vllm, value))
+            runs.append((_sglang if "total_output_tokens_retokenized" in value else _vllm, value))
         elif isinstance(value.get("input_config"), dict):
-            found.append((_aiperf, value))
+            runs.append((_aiperf, value))
         else:
             raise ValueError(f"object {number} is in no known format")
-    return [(f"#{number}" if len(found) > 1 else "", *run) for number, run in enumerate(found, start=1)]
+    return [(f"#{number}" if len(runs) > 1 else "", *run) for number, run in enumerate(runs, start=1)]
 
 
 def _values(text: str) -> Iterator[object]:
@@ -254,13 +254,13 @@ def _from_csv(text: str) -> list[_Found]:
 
 def _statistics(rows: Iterable[list[str]]) -> dict[str, dict[str, object]]:
     """Return the means of a CSV file of AIPerf or genai-perf as its JSON has them: "Request Latency (ms)", its mean."""
-    found: dict[str, dict[str, object]] = {}
+    statistics: dict[str, dict[str, object]] = {}
     for named, value, *_ in (row for row in rows if len(row) > 1):
         name, unit = re.fullmatch(r"(.*?)(?: \((.*)\))?", named).groups()  # type: ignore[union-attr]
         digits = value.replace(",", "")
         if re.fullmatch(r"[\d.]+", digits):
-            found[name.lower().replace(" ", "_")] = {"unit": unit, "avg": float(digits)}
-    return found
+            statistics[name.lower().replace(" ", "_")] = {"unit": unit, "avg": float(digits)}
+    return statistics
 
 
 def _csv(data: tuple[list[str], list[str]]) -> _Run:

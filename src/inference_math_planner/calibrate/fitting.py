@@ -51,10 +51,10 @@ def moved_to(
     room = np.array([-np.log(getattr(start.coefficients, n)) if n in SHARES else np.inf for n in names])
     bounds = (-_FARTHEST, np.minimum(room / np.maximum(prior, 1e-9), _FARTHEST) + 1e-9)
     # So near to the minimum that another processor finds the same digits: with slopes of one side it stops before.
-    found = least_squares(misses, np.zeros(len(names)), "3-point", bounds, ftol=_NEAR, xtol=_NEAR, gtol=_NEAR)
-    logs = found.fun[: len(seconds)] * _NOISE
-    told = found.jac[: len(seconds)] * _NOISE
-    precision = told.T @ told
+    solution = least_squares(misses, np.zeros(len(names)), "3-point", bounds, ftol=_NEAR, xtol=_NEAR, gtol=_NEAR)
+    logs = solution.fun[: len(seconds)] * _NOISE
+    slopes = solution.jac[: len(seconds)] * _NOISE
+    precision = slopes.T @ slopes
     width = np.linalg.inv(precision / _NOISE**2 + np.eye(len(names)))
     used = len(names) - np.trace(width)  # coefficients that the seconds decide, in effect
     free = len(logs) - used
@@ -63,7 +63,7 @@ def moved_to(
         spread = max(spread, start.spread)
     width = np.linalg.inv(precision / max(spread, 1e-3) ** 2 + np.eye(len(names)))
     # What was not told is as wide as before and where it was. One that went to nothing is wide, too, but not there.
-    untold = (np.sqrt(np.diag(width)) > _UNTOLD) & (np.abs(found.x) < 1 - _UNTOLD)
+    untold = (np.sqrt(np.diag(width)) > _UNTOLD) & (np.abs(solution.x) < 1 - _UNTOLD)
     kept = tuple(name for name, left in zip(names, untold, strict=True) if left)
     covariance = start.covariance.copy()
     free = [i for i, name in enumerate(names) if name not in kept]
@@ -72,7 +72,7 @@ def moved_to(
     for i in free:
         for j in free:
             covariance[places[i], places[j]] = width[i, j] * prior[i] * prior[j]
-    steps = [0.0 if name in kept else float(step) for name, step in zip(names, prior * found.x, strict=True)]
+    steps = [0.0 if name in kept else float(step) for name, step in zip(names, prior * solution.x, strict=True)]
     values = asdict(_moved(start.coefficients, names, steps))
     few = {name: float(rounded(value)) for name, value in values.items() if value != getattr(start.coefficients, name)}
     ended = replace(start.coefficients, **few)

@@ -46,17 +46,17 @@ def unit(table: Table, gpu: str | Gpu | None = None) -> Unit:
         For a table that is not of such a measurement, for a toy, and where the table names no GPU of the catalogue and
         `gpu` gives none.
     """
-    found = table.setup
-    if missing := [name for name in ("layers", "toy", "gpu", "model", "weights", "kv", "machine") if name not in found]:
+    setup = table.setup
+    if missing := [name for name in ("layers", "toy", "gpu", "model", "weights", "kv", "machine") if name not in setup]:
         raise ValueError(f"{table.name} must be a table of `inference-math measure`: it names no {', '.join(missing)}")
-    if found["toy"]:
+    if setup["toy"]:
         raise ValueError(f"{table.name} is of a toy on a CPU: it is no measurement")
-    name = gpu or found["gpu"]
+    name = gpu or setup["gpu"]
     if not name:
-        device = found["machine"].get("device", "its device")
+        device = setup["machine"].get("device", "its device")
         raise ValueError(f"gpu must be given: {device} is none of {', '.join(catalogue.GPUS)}")
-    model = replace(catalogue.model(found["model"]), n_layers=found["layers"])
-    return Unit.of(model, name, 1, found["weights"], found["kv"])
+    model = replace(catalogue.model(setup["model"]), n_layers=setup["layers"])
+    return Unit.of(model, name, 1, setup["weights"], setup["kv"])
 
 
 def times(table: Table) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def times(table: Table) -> pd.DataFrame:
     if missing := [name for name in needed if name not in table.frame]:
         raise ValueError(f"{table.name} must have the columns {', '.join(needed)}; missing: {', '.join(missing)}")
     frame = table.frame.assign(quartiles=table.frame["high_us"] - table.frame["low_us"])
-    found = (
+    rounds = (
         frame.groupby(["what", *SIZES, "bytes", "flop"])
         .agg(
             seconds=("time_us", "median"),
@@ -80,8 +80,8 @@ def times(table: Table) -> pd.DataFrame:
         )
         .reset_index()
     )
-    found[["between", "within"]] = found[["between", "within"]].div(found["seconds"], axis=0)
-    return found.assign(seconds=1e-6 * found["seconds"])
+    rounds[["between", "within"]] = rounds[["between", "within"]].div(rounds["seconds"], axis=0)
+    return rounds.assign(seconds=1e-6 * rounds["seconds"])
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
@@ -131,13 +131,13 @@ def _fitted(rows: pd.DataFrame, of: Unit) -> tuple[Calibration, tuple[str, ...]]
     return moved_to(seconds, lambda at: predicted(rows, of.calibrated(at)), of.calibration, _WIDTH, "measured")
 
 
-def _widened(found: Calibration, others: Sequence[Calibration]) -> Calibration:
+def _widened(calibration: Calibration, others: Sequence[Calibration]) -> Calibration:
     """Return a calibration whose coefficients are at least as unsure as the jackknife over `others` says."""
     values = np.array([[getattr(one.coefficients, name) for name in COEFFICIENTS] for one in others])
     left = jackknife(np.log(np.where(values > 0, values, 1.0)))
-    sd = np.sqrt(np.diag(found.covariance))
+    sd = np.sqrt(np.diag(calibration.covariance))
     wider = np.maximum(1, np.divide(left, sd, out=np.ones_like(sd), where=sd > 0))
-    return replace(found, covariance=found.covariance * np.outer(wider, wider))
+    return replace(calibration, covariance=calibration.covariance * np.outer(wider, wider))
 
 
 def predicted(rows: pd.DataFrame, of: Unit) -> NDArray[np.float64]:
@@ -214,24 +214,24 @@ def _lined(
     batches = np.unique(b)
     heights = (b[:, None] == batches).astype(float)
     terms = np.column_stack([heights, b * c])
-    found = _relative(terms, decode)
-    t_w, r = found[0], found[-1]
+    line = _relative(terms, decode)
+    t_w, r = line[0], line[-1]
     last = int((batches <= GROWTH_BATCH).sum()) - 1
-    growth = (found[last] - t_w) / max(batches[last] - batches[0], 1)
+    growth = (line[last] - t_w) / max(batches[last] - batches[0], 1)
     # Its start is the kernels' own, and in t_w already.
     _, p = _relative(np.column_stack([np.ones(len(attention)), attention["tokens"] ** 2 / 2]), attention)
     seconds, pairs = prompt["seconds"].to_numpy(dtype=float), p * n**2 / 2
     found_T = least_squares(lambda T: step_time(t_w, T * n, pairs) / seconds - 1, seconds[-1:] / n[-1:], x_scale=1e-6)
     T = float(rounded(found_T.x[0]))
     bend = np.asarray(step_time(t_w, T * n, pairs))
-    return np.array([t_w, growth, r, T, p]), np.concatenate([terms @ found, bend])
+    return np.array([t_w, growth, r, T, p]), np.concatenate([terms @ line, bend])
 
 
 def _relative(terms: NDArray[np.float64], rows: pd.DataFrame) -> NDArray[np.float64]:
     """Return the coefficients of terms by least squares of relative errors."""
     seconds = rows["seconds"].to_numpy(dtype=float)
-    found, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
-    return rounded(found)
+    solution, *_ = np.linalg.lstsq(terms / seconds[:, None], np.ones(len(rows)), rcond=None)
+    return rounded(solution)
 
 
 def _named(row: pd.Series[Any]) -> str:
@@ -241,7 +241,7 @@ def _named(row: pd.Series[Any]) -> str:
 def _scope(of: Unit, rows: pd.DataFrame) -> dict[str, tuple[object, ...]]:
     prompts = rows[rows["prompts"] > 0]
     length = prompts["tokens"] + prompts["cached"]
-    found: dict[str, tuple[object, ...]] = {
+    scope: dict[str, tuple[object, ...]] = {
         "engine": ("PyTorch's kernels",),
         "model": (of.model.name,),
         "gpu": (of.gpu.name,),
@@ -250,4 +250,4 @@ def _scope(of: Unit, rows: pd.DataFrame) -> dict[str, tuple[object, ...]]:
         "tp": (1, 1),
         "concurrency": (1.0, float(max(rows["decodes"].max(), 1))),
     }
-    return found | ({"n_in": (float(length.min()), float(length.max()))} if len(prompts) else {})
+    return scope | ({"n_in": (float(length.min()), float(length.max()))} if len(prompts) else {})

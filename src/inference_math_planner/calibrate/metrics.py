@@ -251,8 +251,8 @@ def watch(unit: Unit, seen: Window) -> Watched:
 
     alone = [_alone(name, width, start, seconds, predicted) for name, width in widths.items()]
     known = [row for missed, row in sorted(alone, key=lambda one: abs(one[1][3])) if missed < _EXPLAINED]
-    found, _ = moved_to(seconds, predicted, start, widths, "profile")
-    return Watched(unit, seen, table, pd.DataFrame(known, columns=_MOVES), found)
+    calibration, _ = moved_to(seconds, predicted, start, widths, "profile")
+    return Watched(unit, seen, table, pd.DataFrame(known, columns=_MOVES), calibration)
 
 
 def _alone(
@@ -263,12 +263,12 @@ def _alone(
     predicted: Callable[[Calibration], NDArray[np.float64]],
 ) -> tuple[float, tuple[str, float, float, float]]:
     """Return what stays open where one coefficient is to explain the times, and how far that would have moved."""
-    found, _ = moved_to(seconds, predicted, start, {name: width}, "profile")
+    calibration, _ = moved_to(seconds, predicted, start, {name: width}, "profile")
     place = COEFFICIENTS.index(name)
     known = math.hypot(float(start.covariance[place, place]) ** 0.5, width)
-    before, after = (getattr(one.coefficients, name) for one in (start, found))
+    before, after = (getattr(one.coefficients, name) for one in (start, calibration))
     by = math.log(after / before) / known if before > 0 < after and known else 0.0
-    return float(abs(np.log(predicted(found) / seconds)).max()), (name, before, after, by)
+    return float(abs(np.log(predicted(calibration) / seconds)).max()), (name, before, after, by)
 
 
 def _samples(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -277,14 +277,14 @@ def _samples(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
         raise FileNotFoundError(2, "no such file", str(path))
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes; accepted are at most {_LARGEST:,}")
-    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    samples: dict[str, list[tuple[dict[str, str], float]]] = {}
     try:
         for family in text_string_to_metric_families(path.read_text(encoding="utf-8")):
             for one in family.samples:
-                found.setdefault(one.name, []).append((one.labels, float(one.value)))
+                samples.setdefault(one.name, []).append((one.labels, float(one.value)))
     except (ValueError, KeyError, IndexError) as error:
         raise ValueError(f"{path} is no page of metrics: {error!s:.200}; {_ACCEPTED}") from error
-    return found
+    return samples
 
 
 def _engine(samples: Mapping[str, object], page: str | Path) -> tuple[str, Mapping[str, list[str]]]:
@@ -300,14 +300,14 @@ def _totals(
     samples: Mapping[str, list[tuple[dict[str, str], float]]], known: Mapping[str, list[str]]
 ) -> dict[str, float]:
     """Return the sum over all labels of each known metric, by our name; of several names the first that is there."""
-    found = {}
+    totals = {}
     for key, names in known.items():
         for name in names:
             for suffix in ("_sum", "_count") if f"{name}_sum" in samples else ("",):
-                if name + suffix in samples and key + suffix not in found:
+                if name + suffix in samples and key + suffix not in totals:
                     values = [value for _, value in samples[name + suffix]]
-                    found[key + suffix] = max(values) if key == "usage" else sum(values)
-    return found
+                    totals[key + suffix] = max(values) if key == "usage" else sum(values)
+    return totals
 
 
 def _counts(
@@ -316,15 +316,15 @@ def _counts(
     known: Mapping[str, list[str]],
 ) -> dict[str, dict[float, float]]:
     """Return cumulative counts of the window by upper end: TTFT, requests' times between tokens, gaps between steps."""
-    found: dict[str, dict[float, float]] = {"ttft": {}, "tpot": {}, "gap": {}}
-    for key, counts in found.items():
+    cumulative: dict[str, dict[float, float]] = {"ttft": {}, "tpot": {}, "gap": {}}
+    for key, counts in cumulative.items():
         names = [*(known.get("each", []) if key == "tpot" else []), *known["ttft" if key == "ttft" else "tpot"]]
         name = next((f"{one}_bucket" for one in names if f"{one}_bucket" in late), "")
         for sign, samples in ((1.0, late), (-1.0, early)):
             for labels, value in samples.get(name, []):
                 end = float(labels["le"])
                 counts[end] = counts.get(end, 0.0) + sign * value
-    return found
+    return cumulative
 
 
 def _window(
@@ -348,7 +348,7 @@ def _window(
     # Of a page that does not tell a first token from the wait before it, decodes alone.
     ran = (0.0 if math.isnan(first) else requests * first) + counted["tpot_sum"]
     drafts, accepted = counted.get("drafts", 0.0), counted.get("accepted", 0.0)
-    gives = 1 + accepted / drafts if drafts else 1.0  # tokens of a step and request; the page's gaps are of steps
+    per_step = 1 + accepted / drafts if drafts else 1.0  # tokens of a step and request; the page's gaps are of steps
     drafted = counted.get("drafted", 0.0) / drafts if drafts else 0.0
     models = {labels.get("model_name", "") for samples in late.values() for labels, _ in samples} - {""}
     if len(models) > 1:
@@ -357,17 +357,18 @@ def _window(
         name, next(iter(models), ""), int(requests), counted["prompt"] / requests, counted["output"] / requests,
         counted.get("cached", 0.0) / max(counted.get("looked_up", 0.0), 1.0),
         int(counted.get("running", 0)), int(counted.get("waiting", 0)), counted.get("usage", math.nan),
-        ran / busy, mean["ttft"], mean["queue"], mean["first"], mean["tpot"] / gives, int(counted.get("preempted", 0)),
-        counts["ttft"], counts["tpot"], counts["gap"], drafted, _accepted(drafted, gives),
+        ran / busy, mean["ttft"], mean["queue"], mean["first"], mean["tpot"] / per_step,
+        int(counted.get("preempted", 0)), counts["ttft"], counts["tpot"], counts["gap"], drafted,
+        _accepted(drafted, per_step),
     )  # fmt: skip
 
 
-def _accepted(drafted: float, gives: float) -> float:
+def _accepted(drafted: float, per_step: float) -> float:
     """Return the chance that a draft is accepted whose predecessors were, by the tokens of a step; else NaN."""
     if not drafted:
         return math.nan
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if draft_yield(drafted, middle) < gives else (low, middle)
+        low, high = (middle, high) if draft_yield(drafted, middle) < per_step else (low, middle)
     return (low + high) / 2

@@ -81,11 +81,11 @@ def hidden(steps: pd.DataFrame) -> dict[str, float]:
     dict
         "attention", "steps"; NaN where they were not measured.
     """
-    found = {}
+    shares = {}
     for name in ("attention", "steps"):
         can = steps[f"can_{name}"].where(steps[f"hidden_{name}"].notna())
-        found[name] = float((steps[f"hidden_{name}"] * can).sum(min_count=1) / can.sum(min_count=1))
-    return found
+        shares[name] = float((steps[f"hidden_{name}"] * can).sum(min_count=1) / can.sum(min_count=1))
+    return shares
 
 
 def loads(found: pd.DataFrame, n_layers: int) -> pd.DataFrame:
@@ -142,6 +142,6 @@ def from_parts(whole: float, load: float, rest: float, n_layers: int) -> dict[st
     return {"parts_first": whole / (load + rest), "parts_layerwise": whole / piped}
 
 
-def _by_point(found: pd.DataFrame, column: str) -> dict[Point, float]:
-    rows = found[["what", *SIZES, column]].to_numpy().tolist()
+def _by_point(times: pd.DataFrame, column: str) -> dict[Point, float]:
+    rows = times[["what", *SIZES, column]].to_numpy().tolist()
     return {Point(what, *sizes): number for what, *sizes, number in rows}

@@ -8,9 +8,9 @@ from math import ceil, floor, inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from inference_math.evidence.numerals import digits, in_seconds
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.unit import Unit
-from inference_math.unit.types import Part
+from inference_math.unit.types import Message
 from inference_math_planner.answers.record import rows_of
 from inference_math_planner.answers.text import sentence
 from inference_math_planner.answers.ways import round_up
@@ -33,82 +33,82 @@ _UNIT = {
 }  # fmt: skip
 
 
-def store_lines(found: Ladder, options: Namespace) -> list[str]:
+def store_lines(ladder: Ladder, options: Namespace) -> list[str]:
     """Return whose sessions these are, how big a store must be, what each tier brings, what to mind, and a plan."""
-    rows = rows_of(found.tiers)
+    rows = rows_of(ladder.tiers)
     shown = [0] if len(rows) < 2 else [0, -1]
-    said = [*found.head, *(say(_tier_said(rows[k], found.gains[k])) for k in shown)]
+    said = [*ladder.head, *(render(_tier_said(rows[k], ladder.gains[k])) for k in shown)]
     if rows[-1]["full"]:
-        said.append(say({"key": "store.overload", "users": found.users, "ttft": rows[-1]["ttft"]}))
-    last = [say({"key": "store.plan", "command": plan_after(found, options)}), say({"key": "store.full"})]
+        said.append(render({"key": "store.overload", "users": ladder.users, "ttft": rows[-1]["ttft"]}))
+    last = [render({"key": "store.plan", "command": plan_after(ladder, options)}), render({"key": "store.full"})]
     # What makes the numbers worse than they look comes first.
-    urgent = (say({"key": "ladder.brim"}), say({"key": "ladder.dropped"}), _groups(options))
-    notes = sorted(found.notes, key=lambda one: one not in urgent)
+    urgent = (render({"key": "ladder.brim"}), render({"key": "ladder.dropped"}), _groups(options))
+    notes = sorted(ladder.notes, key=lambda one: one not in urgent)
     return [*said, *notes[: LINES - len(said) - len(last)], *last]
 
 
 def _groups(options: Namespace) -> str:
-    return say({"key": "ladder.groups", "groups": options.dp or 1})
+    return render({"key": "ladder.groups", "groups": options.dp or 1})
 
 
-def _tier_said(row: Mapping[str, Any], gained: str) -> Part:
+def _tier_said(row: Mapping[str, Any], gained: str) -> Message:
     """Say what a row of the ladder finds, serves and shows its users; of tiers below HBM what they gain."""
     names = {"tier": "tier", "gb": "size", "together": "found", "rate": "rate", "ttft": "ttft", "tpot": "tpot"}
     kept = row["kept"]
-    more: list[Part] = [{"key": "store.kept", "users": kept}] if kept >= 0 else []
+    more: list[Message] = [{"key": "store.kept", "users": kept}] if kept >= 0 else []
     key = "store.below" if gained else "store.hbm"
     return {"key": key, "kept": more, "sure": gained, **{hole: row[name] for name, hole in names.items()}}
 
 
-def tier_of(found: Ladder) -> str | None:
+def tier_of(ladder: Ladder) -> str | None:
     """Return the tier below HBM that finds most, None where HBM does or nothing is found."""
-    most = max(range(len(found.shares)), key=lambda k: found.shares[k])
-    return str(found.tiers["tier"].iloc[most]) if most and found.shares[most] > 0 else None
+    most = max(range(len(ladder.shares)), key=lambda k: ladder.shares[k])
+    return str(ladder.tiers["tier"].iloc[most]) if most and ladder.shares[most] > 0 else None
 
 
-def plan_after(found: Ladder, options: Namespace) -> str:
+def plan_after(ladder: Ladder, options: Namespace) -> str:
     """Return the command that plans for these sessions, as they were asked about: with what the store finds.
 
     Where nobody named limits, they are what the users of the ladder see.
     """
-    last = found.tiers.iloc[-1]
+    last = ladder.tiers.iloc[-1]
     given = {name: getattr(options, name) for name in _UNIT}
     usual = {"engine": "vllm"}
-    told: dict[str, str | float] = {
+    flags: dict[str, str | float] = {
         _UNIT[name]: value for name, value in given.items() if value not in (None, usual.get(name))
     }
-    told |= {"tp": options.tp or 1, "prompt": floor(found.prompt + 0.5), "output": options.answer}
+    flags |= {"tp": options.tp or 1, "prompt": floor(ladder.prompt + 0.5), "output": options.answer}
     if last["together"] >= 0.005:
-        tier = tier_of(found)
-        told |= {"alpha": f"{last['together']:.2f}"}
-        told |= {"tier": tier, "sessions": ceil(found.users / found.units)} if tier else {}
-    told["rate"] = f"{last['rate']:.3g}"
+        tier = tier_of(ladder)
+        flags |= {"alpha": f"{last['together']:.2f}"}
+        flags |= {"tier": tier, "sessions": ceil(ladder.users / ladder.units)} if tier else {}
+    flags["rate"] = f"{last['rate']:.3g}"
     if options.ttft is None:
         seen = {name: min(round_up(last[name]), most) for name, most in LONGEST_LIMITS.items()}
-        told |= {**seen, "quantile": "means"}
+        flags |= {**seen, "quantile": "means"}
     else:
-        told |= {"ttft": options.ttft, "tpot": options.tpot}
-    return f"inference-math plan {as_flags(told)}"
+        flags |= {"ttft": options.ttft, "tpot": options.tpot}
+    return f"inference-math plan {as_flags(flags)}"
 
 
-def bench_lines(found: Foreseen) -> list[str]:
+def bench_lines(foreseen: Foreseen) -> list[str]:
     """Return pace, each time with its quantiles, what the opening burst adds, and what was never calibrated."""
-    tokens, seqs = found.limits
-    said: list[Part | str] = [
-        {"key": "brief.pace", "seconds": found.seconds, "rate": found.rate, "tokens": tokens, "seqs": seqs}
+    tokens, seqs = foreseen.limits
+    said: list[Message | str] = [
+        {"key": "brief.pace", "seconds": foreseen.seconds, "rate": foreseen.rate, "tokens": tokens, "seqs": seqs}
     ]
     for name, key, spread in (
         ("TTFT", "brief.ttft", "ttft"), ("TPOT", "brief.tpot", ""), ("ITL", "brief.gap", ""),
         ("latency", "brief.latency", "e2e"),
     ):  # fmt: skip
-        mean, half, most, rare = map(float, found.table.loc[name].to_numpy())
+        mean, half, most, rare = map(float, foreseen.table.loc[name].to_numpy())
         if not isfinite(mean):  # answers of one token have no gaps
             continue
-        ends = [mean * one for one in found.spread.get(spread, ())]
+        ends = [mean * one for one in foreseen.spread.get(spread, ())]
         said.append({"key": key, "mean": mean, "p50": half, "p90": most, "p99": rare, "ends": _between(ends)})
-    said += _burst(found)
-    said += [sentence(one) for one in found.notes]
-    return [*map(say, said[: LINES - 1]), say({"key": "brief.full"})]
+    said += _burst(foreseen)
+    said += [sentence(one) for one in foreseen.notes]
+    return [*map(render, said[: LINES - 1]), render({"key": "brief.full"})]
 
 
 def cadence_lines(rows: pd.DataFrame, unit: Unit, run: Benchmark) -> tuple[list[str], list[str]]:
@@ -116,16 +116,16 @@ def cadence_lines(rows: pd.DataFrame, unit: Unit, run: Benchmark) -> tuple[list[
     said, notes = cadence_words(unit, run, rows)
     times = {name: rows[name].map(in_seconds) for name in ("gap", "gap_p50", "gap_p90", "gap_p99", "ttft")}
     shown = rows[COLUMNS].assign(**times, rate=rows["rate"].map(digits)).rename(columns={"every": "N"})
-    return [*said, say({"key": "brief.full"})], [shown.to_string(index=False), *notes]
+    return [*said, render({"key": "brief.full"})], [shown.to_string(index=False), *notes]
 
 
-def _between(ends: list[float]) -> list[Part]:
+def _between(ends: list[float]) -> list[Message]:
     return [{"key": "brief.ends", "low": ends[0], "high": ends[1]}] if ends else []
 
 
-def _burst(found: Foreseen) -> Iterator[Part]:
+def _burst(foreseen: Foreseen) -> Iterator[Message]:
     """Yield what the opening burst adds to a mean TTFT, and how many prompts outweigh it."""
-    if found.enough > 0:
-        enough: Part = {"key": "brief.enough", "enough": found.enough, "close": CLOSE}
-        how = enough if found.enough < inf else {"key": "brief.never"}
-        yield {"key": "brief.burst", "burst": found.burst, "steady": found.steady, "how": how}
+    if foreseen.enough > 0:
+        enough: Message = {"key": "brief.enough", "enough": foreseen.enough, "close": CLOSE}
+        how = enough if foreseen.enough < inf else {"key": "brief.never"}
+        yield {"key": "brief.burst", "burst": foreseen.burst, "steady": foreseen.steady, "how": how}

@@ -25,13 +25,13 @@ from inference_math.catalogue.links import Link, joined, link
 from inference_math.catalogue.tiers import Tier, as_tier, tiers
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, Interval, as_number, as_one_of, as_whole
 from inference_math.evidence.numerals import digits
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.unit import Unit
 from inference_math.unit.coefficients import COEFFICIENTS, Calibration
 from inference_math.unit.deployed import units_within
 from inference_math.unit.scope import too_long
 from inference_math.unit.steps import kv_sent
-from inference_math.unit.types import Part
+from inference_math.unit.types import Message
 from inference_math.unit.unit import ACCEPTED, TOO_SMALL, UnfitError
 from inference_math.workload import LENGTHS, SLA, Trace, Workload
 from inference_math_planner import (
@@ -106,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # what a shell says of a program that SIGPIPE ended
     except (ValueError, TypeError, OSError, ImportError) as error:
-        told = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error), given[0])
-        print(f"error: {_short(told)}", file=sys.stderr)
+        message = _of_a_file(error, options) if isinstance(error, OSError) else flagged(str(error), given[0])
+        print(f"error: {_short(message)}", file=sys.stderr)
         return 2
     return status
 
@@ -174,16 +174,16 @@ def _plan(options: argparse.Namespace) -> int:
     try:
         sized = _sized_by(options, work, mixed)
     except _NoRoomError as none:
-        told = _ways(options, work, mixed, none.weights, none.fixes) if none.weights else []
-        raise ValueError("; ".join([str(none), *told])) from None
-    found, tried, many = sized.plan, sized.tried, sized.fleet
+        advice = _ways(options, work, mixed, none.weights, none.fixes) if none.weights else []
+        raise ValueError("; ".join([str(none), *advice])) from None
+    planned, tried, many = sized.plan, sized.tried, sized.fleet
     for name in long:
         _note(options, f"limits are in seconds; --{name} {getattr(options, name):g} s is long")
-    others = None if options.gpus is None else _others(options.gpus, found)
+    others = None if options.gpus is None else _others(options.gpus, planned)
     full = options.full or options.report is not None
     asked: dict[str, Any] = {"short": sized.short, "warnings": options.noted, "runner_up": full}
-    asked["ways"] = None if found.feasible else _ways(options, work, mixed, found.case.unit.weights)
-    record = as_record(found, many, tried, others, stores=full or options.json, **asked)
+    asked["ways"] = None if planned.feasible else _ways(options, work, mixed, planned.case.unit.weights)
+    record = as_record(planned, many, tried, others, stores=full or options.json, **asked)
     if options.report is not None:
         write(options.report, text.as_markdown(record))
     if options.commands is not None and record.feasible:
@@ -228,14 +228,14 @@ def _lines(record: Record, others: pd.DataFrame | None, full: bool) -> Iterator[
         yield f"\n{text.as_text(record, card=False)}"
 
 
-def _others(named: Sequence[str], found: Plan) -> pd.DataFrame:
+def _others(named: Sequence[str], planned: Plan) -> pd.DataFrame:
     """Return what other GPUs do, named as GPU or GPU=USD."""
     asked = [(_gpu(name), sign, price) for name, sign, price in (one.partition("=") for one in named)]
     try:
         prices = {gpu.name: as_number("--gpus", float(price), ANY_POSITIVE) for gpu, sign, price in asked if sign}
     except ValueError:
         raise ValueError(f"--gpus must be names, or GPU=USD, for example b200=5, not {' '.join(named)!r:.80}") from None
-    return across(found, [gpu for gpu, _, _ in asked] or None, prices)
+    return across(planned, [gpu for gpu, _, _ in asked] or None, prices)
 
 
 def _put_sessions(options: argparse.Namespace) -> None:
@@ -247,13 +247,13 @@ def _put_sessions(options: argparse.Namespace) -> None:
         raise ValueError("--users must be given with --turns")
     unit, _ = _laid_out(options)
     units = _units(options, unit)
-    found = _sessions(options, unit, units)
-    options.prompt, options.output, options.alpha = found.prompt, options.answer, found.tiers["together"].iloc[-1]
-    if (tier := brief.tier_of(found)) is not None:
+    ladder = _sessions(options, unit, units)
+    options.prompt, options.output, options.alpha = ladder.prompt, options.answer, ladder.tiers["together"].iloc[-1]
+    if (tier := brief.tier_of(ladder)) is not None:
         options.tier = tier
         options.sessions = ceil(options.users / units)
     who = f"{digits(options.users)} users of {units} units of {unit.gpus} GPUs"
-    said = f"{who} find {options.alpha:.0%} of their prompts of {digits(found.prompt)} tokens"
+    said = f"{who} find {options.alpha:.0%} of their prompts of {digits(ladder.prompt)} tokens"
     where = f", most of that in {options.tier or 'HBM'}" if options.alpha else ""
     _note(options, f"{said}{where} (inference-math store)")
 
@@ -274,10 +274,10 @@ def _hold_what_fits(options: argparse.Namespace) -> None:
     needs = options.sessions * kv_sent(unit.numbers, options.prompt + (options.output or 0))
     held = min(size / needs, 1.0)
     if held < 1:
-        found = held * options.alpha
+        share = held * options.alpha
         said = f"{size / 1e9:g} GB hold {held:.0%} of what {options.sessions} sessions of a unit take"
-        _note(options, f"{said}: {found:.0%} of each prompt is found there, not {options.alpha:.0%}")
-        options.alpha = found
+        _note(options, f"{said}: {share:.0%} of each prompt is found there, not {options.alpha:.0%}")
+        options.alpha = share
 
 
 def _sessions(options: argparse.Namespace, unit: Unit, units: int, sla: SLA | None = None) -> Ladder:
@@ -322,7 +322,7 @@ def _ways(
     def answers(one: argparse.Namespace) -> bool:
         return not fleets or _sized_by(one, work, mixed).fleet is not None
 
-    return [say(ways.would(options, ways.Tries(works, answers), weights, fixes))]
+    return [render(ways.would(options, ways.Tries(works, answers), weights, fixes))]
 
 
 def _case(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> tuple[Case, int]:
@@ -346,7 +346,7 @@ def _case(options: argparse.Namespace, work: Workload, mixed: Trace | None) -> t
     if mixed is None and options.turns is None:
         long = too_long(unit.model.name, unit.model.context, work.n_in + work.n_out)
         if long:
-            raise ValueError(f"--prompt must be smaller: {say(long)}")
+            raise ValueError(f"--prompt must be smaller: {render(long)}")
     # With queues a promise is of the requests that are played; settings and layouts are chosen by means.
     alone = options.rate is None and options.have is None
     share = options.quantile if alone and isinstance(options.quantile, float) else None
@@ -378,8 +378,8 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     if options.rate is None and options.have is None:
         if not most:
             return Sized(planned(case), None)
-        found, table = search(case, most)
-        return Sized(found, None, table)
+        answer, table = search(case, most)
+        return Sized(answer, None, table)
     more: dict[str, Any] = {
         "quantile": None if options.quantile == MEANS else options.quantile or SHARED,
         "arrivals": Arrivals(options.bursts, mixed, options.seed),
@@ -388,15 +388,16 @@ def _sized_by(options: argparse.Namespace, work: Workload, mixed: Trace | None) 
     }
     if most:
         return size(case, most, rate=options.rate, have=options.have, **more)
-    found = planned(case)
-    if not found.feasible:
-        return Sized(found, None)
+    answer = planned(case)
+    if not answer.feasible:
+        return Sized(answer, None)
     try:
         return Sized(
-            found, fleet(found, options.rate, **more) if options.have is None else capacity(found, options.have, **more)
+            answer,
+            fleet(answer, options.rate, **more) if options.have is None else capacity(answer, options.have, **more),
         )
     except NoFleetError as none:
-        return Sized(found, None, short=none)
+        return Sized(answer, None, short=none)
 
 
 def _shown(tried: Iterable[Any]) -> Iterable[Any]:
@@ -436,8 +437,8 @@ def _refuse_few(unit: Unit, most: int, option: str) -> None:
     """Raise an error where so many GPUs do not hold a unit's weights: what does not fit, and how many would hold it."""
     model, weights = unit.model, unit.weights
     needed, room = model.loaded_bytes(weights), most * unit.gpu.room(unit.share)
-    whose: Part = {"key": "ways.no_room", "model": model.name, "weights": weights, "needed": needed / 1e9}
-    said = say({**whose, "gpus": most, "gpu": unit.gpu.name, "room": room / 1e9, "memory": unit.share})
+    whose: Message = {"key": "ways.no_room", "model": model.name, "weights": weights, "needed": needed / 1e9}
+    said = render({**whose, "gpus": most, "gpu": unit.gpu.name, "room": room / 1e9, "memory": unit.share})
     raise _NoRoomError(said, weights, [{option: unit.gpus}])
 
 
@@ -504,8 +505,8 @@ def _benchmark(options: argparse.Namespace) -> int:
         said = [*lines, "", *more] if options.full else lines
         print(json.dumps(plain.to_dict("records"), indent=2) if options.json else "\n".join(said))
         return 0
-    found = foresee(unit, run, front=options.front, prefill=_prefill(options, unit))
-    _print(found, brief.bench_lines(found), options)
+    foreseen = foresee(unit, run, front=options.front, prefill=_prefill(options, unit))
+    _print(foreseen, brief.bench_lines(foreseen), options)
     return 0
 
 
@@ -540,8 +541,8 @@ def _store(options: argparse.Namespace) -> int:
     if (options.ttft is None) != (options.tpot is None):
         raise ValueError("--ttft and --tpot must be given together")
     sla = None if options.ttft is None else SLA(options.ttft, options.tpot)
-    found = _sessions(options, _unit(options), options.units, sla)
-    _print(found, brief.store_lines(found, options), options)
+    ladder = _sessions(options, _unit(options), options.units, sla)
+    _print(ladder, brief.store_lines(ladder, options), options)
     return 0
 
 
@@ -562,21 +563,21 @@ def _profile(options: argparse.Namespace) -> int:
 
     unit = _unit(options)
     measured = calibrate.read(*options.runs)
-    found = calibrate.fit((unit, measured))
-    calibrated = calibrate.anchored(unit.calibrated(found.calibration), measured) if options.anchor else None
-    calibration = calibrated.calibration if calibrated else found.calibration
+    fitted = calibrate.fit((unit, measured))
+    calibrated = calibrate.anchored(unit.calibrated(fitted.calibration), measured) if options.anchor else None
+    calibration = calibrated.calibration if calibrated else fitted.calibration
     calibration.save(options.out)
-    _print_coefficients(calibration, found.asked, found.kept, "the runs")
+    _print_coefficients(calibration, fitted.asked, fitted.kept, "the runs")
     for one in calibration.anchors:
         print(f"{'anchor':23} {1e3 * one.seconds:+.3g} ms a token at {one.n_in:g} in, {one.n_out:g} out")
-    print(f"mean error on {len(found.table)} runs: {found.mape:.1%}; written to {options.out}")
+    print(f"mean error on {len(fitted.table)} runs: {fitted.mape:.1%}; written to {options.out}")
     if measured.table["tp"].isna().any():
         print(f"taken on trust: runs do not say how many GPUs shared the model; TP {unit.tp} was assumed")
     if unit.tp * unit.dp > joined(unit.gpu):
         print(
             "taken on trust: the GPUs lie on several nodes, whose links the fit counts as a node's: it holds for them"
         )
-    for row in found.unusable.to_dict("records"):
+    for row in fitted.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     return 0
 
@@ -588,11 +589,11 @@ def _calibrate(options: argparse.Namespace) -> int:
     table = evidence.read(options.table)
     unit = from_kernels.unit(table, None if options.gpu is None else _gpu(options.gpu))
     times = from_kernels.times(table)
-    found = from_kernels.fit(times, unit)
-    found.calibration.save(options.out)
-    _print_coefficients(found.calibration, COEFFICIENTS, (*found.kept, "per_sequence_overhead"), "the points")
-    print(f"mean error on {len(found.table)} points: {found.mape:.1%}; written to {options.out}")
-    for row in found.unusable.to_dict("records"):
+    profile = from_kernels.fit(times, unit)
+    profile.calibration.save(options.out)
+    _print_coefficients(profile.calibration, COEFFICIENTS, (*profile.kept, "per_sequence_overhead"), "the points")
+    print(f"mean error on {len(profile.table)} points: {profile.mape:.1%}; written to {options.out}")
+    for row in profile.unusable.to_dict("records"):
         print(f"not used: {row['source']}: {row['reason']}")
     mixed = schedules.overlaps(times)
     if len(mixed):
@@ -612,12 +613,12 @@ def _watch(options: argparse.Namespace) -> int:
     unit = _unit(options)
     if options.drafts:
         unit = unit.resized(drafts=options.drafts)  # which of them were accepted the page says
-    found = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
-    plain = json.dumps(watching.as_plain(found), indent=2, allow_nan=False) if options.json else ""
-    print(plain or watching.as_text(found, options))
-    if options.out is not None and not found.as_predicted:
-        found.calibration.save(options.out)
-    return 0 if found.as_predicted else 1
+    watched = metrics.watch(unit, metrics.window(options.page, options.since, options.seconds))
+    plain = json.dumps(watching.as_plain(watched), indent=2, allow_nan=False) if options.json else ""
+    print(plain or watching.as_text(watched, options))
+    if options.out is not None and not watched.as_predicted:
+        watched.calibration.save(options.out)
+    return 0 if watched.as_predicted else 1
 
 
 def _print_coefficients(calibration: Calibration, names: Sequence[str], kept: Sequence[str], by: str) -> None:
@@ -662,8 +663,8 @@ def _gpu(name: str) -> Gpu:
         return catalogue.gpu(name)
     except ValueError as error:
         *rest, last = Gpu.required()
-        told = f"of any other GPU a file with its {', '.join(rest)} and {last} does: --gpu mine.toml"
-        raise ValueError(f"{error}; {told}") from None
+        way = f"of any other GPU a file with its {', '.join(rest)} and {last} does: --gpu mine.toml"
+        raise ValueError(f"{error}; {way}") from None
 
 
 RUNS = {

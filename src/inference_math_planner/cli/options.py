@@ -58,10 +58,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, by the option's name, and where all are listed; exit with status 2."""
-        found = re.fullmatch(r"argument (--\w[\w-]*)\S*: invalid (\w+) value: (.*)", message)
-        if found:
-            kind = "a number of seconds" if found[1] in ("--ttft", "--tpot") else _KINDS.get(found[2], "a number")
-            message = f"{found[1]} must be {kind}, not {found[3]}"
+        match = re.fullmatch(r"argument (--\w[\w-]*)\S*: invalid (\w+) value: (.*)", message)
+        if match:
+            kind = "a number of seconds" if match[1] in ("--ttft", "--tpot") else _KINDS.get(match[2], "a number")
+            message = f"{match[1]} must be {kind}, not {match[3]}"
         self.exit(2, f"error: {message} ({self.prog} --help lists what it takes)\n")
 
 

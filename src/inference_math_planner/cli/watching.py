@@ -16,31 +16,31 @@ _APART = 0.1  # of a number that was planned with: less is not spoken of
 _LOST = 0.01  # of the requests: if fewer lose their place, the cache is not called too small
 
 
-def as_plain(found: Watched) -> dict[str, object]:
+def as_plain(watched: Watched) -> dict[str, object]:
     """Return everything as plain numbers and lists, for JSON."""
-    seen = found.window
-    told = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
-    told |= {
+    seen = watched.window
+    counted = {name: value for name, value in vars(seen).items() if not name.endswith("_counts")}
+    counted |= {
         name: None for name in ("usage", "first", "queue", "accepted") if getattr(seen, name) != getattr(seen, name)
     }
-    return told | {
-        "as_predicted": found.as_predicted,
-        "times": found.table.astype(object).where(found.table.notna(), None).to_dict("records"),
-        "moved": found.moved.to_dict("records"),
+    return counted | {
+        "as_predicted": watched.as_predicted,
+        "times": watched.table.astype(object).where(watched.table.notna(), None).to_dict("records"),
+        "moved": watched.moved.to_dict("records"),
     }
 
 
-def as_text(found: Watched, options: argparse.Namespace) -> str:
+def as_text(watched: Watched, options: argparse.Namespace) -> str:
     """Return what was counted, what was predicted of it, what was promised, what moved."""
-    seen = found.window
-    lines = [*_counted(seen), *_planned(found, options), ""]
-    for name, measured, sampled, value, low, high, inside in found.table.to_numpy().tolist():
+    seen = watched.window
+    lines = [*_counted(seen), *_planned(watched, options), ""]
+    for name, measured, sampled, value, low, high, inside in watched.table.to_numpy().tolist():
         label, ends = f"{_TIMES[name]}:", f"{in_ms(value)} predicted ({in_ms(low)} to {in_ms(high)})"
         verdict = "as predicted" if inside else f"{digits(measured / value)} times that"
         about = f" ± {in_ms(sampled)}" if sampled == sampled else ""
         lines.append(f"{label:22} {in_ms(measured)}{about} measured, {ends}: {verdict}")
     lines += _promised(seen, options)
-    return "\n".join([*lines, "", *_moved(found)])
+    return "\n".join([*lines, "", *_moved(watched)])
 
 
 def _counted(seen: Window) -> Iterator[str]:
@@ -53,9 +53,9 @@ def _counted(seen: Window) -> Iterator[str]:
     yield f"Now {seen.running} running, {seen.waiting} waiting{usage}{lost}."
 
 
-def _planned(found: Watched, options: argparse.Namespace) -> Iterator[str]:
+def _planned(watched: Watched, options: argparse.Namespace) -> Iterator[str]:
     """Say where requests or settings are others than those that were planned with."""
-    seen = found.window
+    seen = watched.window
     counted = {"prompt": seen.n_in, "output": seen.n_out, "alpha": seen.alpha}
     counted |= {"accepted": seen.accepted} if seen.drafted else {}
     for name, measured in counted.items():
@@ -68,7 +68,7 @@ def _planned(found: Watched, options: argparse.Namespace) -> Iterator[str]:
             "the KV cache is too small for what runs at once"
         )
     if options.budget is not None:
-        most = found.step(options.budget)
+        most = watched.step(options.budget)
         longer = seen.longer(most) - seen.preempted  # who loses its place has one long gap
         if longer > 0:
             yield (
@@ -90,19 +90,19 @@ def _promised(seen: Window, options: argparse.Namespace) -> Iterator[str]:
             yield f"{label:22} {kept} of the {who}"
 
 
-def _moved(found: Watched) -> Iterator[str]:
-    if found.as_predicted:
+def _moved(watched: Watched) -> Iterator[str]:
+    if watched.as_predicted:
         yield "Nothing moved that this calibration could tell: both times lie in its intervals."
         return
-    if found.moved.empty:
+    if watched.moved.empty:
         yield "Outside, and no coefficient explains it alone: a varying load, other work on the GPU, other settings?"
         return
-    several = len(found.moved) > 1
+    several = len(watched.moved) > 1
     yield (
         "One of these moved; runs at several loads and lengths tell which (inference-math profile):"
         if several
         else "Moved:"
     )
-    for name, before, after, widths in found.moved.to_numpy().tolist():
-        told = (digits(one) if name in SHARES else f"{digits(1e6 * one)} µs" for one in (before, after))
-        yield f"  {name} from {' to '.join(told)}, {digits(abs(widths))} widths of what was known of it"
+    for name, before, after, widths in watched.moved.to_numpy().tolist():
+        ends = (digits(one) if name in SHARES else f"{digits(1e6 * one)} µs" for one in (before, after))
+        yield f"  {name} from {' to '.join(ends)}, {digits(abs(widths))} widths of what was known of it"

@@ -12,7 +12,7 @@ from itertools import islice
 
 from inference_math import catalogue
 from inference_math.unit.deployed import ServingGpu
-from inference_math.unit.types import Part
+from inference_math.unit.types import Message
 from inference_math.unit.unit import serving_gpu
 from inference_math_planner.answers.ways import SIZES, Change, changes, larger_gpus, looser, round_up
 
@@ -36,49 +36,49 @@ class Tries:
     answers: Tried
 
 
-def would(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change] | None = None) -> Part:
+def would(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change] | None = None) -> Message:
     """Say which options, added to a command without an answer, would do, at most three, all of them tried.
 
     Limits come first where they are what is missed. Where `weights` do not fit, `fixes` do; limits are changed with
     them if nothing else would do.
     """
-    found = list(islice(_answering(options, tries, weights, fixes), FEW))
+    changes = list(islice(_answering(options, tries, weights, fixes), FEW))
     return {
-        "key": "ways.would" if found else "ways.none",
-        "many": len(found) > 1,
-        "each": [as_flags(one) for one in found],
+        "key": "ways.would" if changes else "ways.none",
+        "many": len(changes) > 1,
+        "each": [as_flags(one) for one in changes],
     }
 
 
-def as_flags(told: Change) -> str:
+def as_flags(change: Change) -> str:
     """Return options as one types them.
 
     >>> as_flags({"gpu": "b200", "ttft": 2.0})
     '--gpu b200 --ttft 2'
     """
-    return " ".join(f"--{name} {value if isinstance(value, str) else f'{value:g}'}" for name, value in told.items())
+    return " ".join(f"--{name} {value if isinstance(value, str) else f'{value:g}'}" for name, value in change.items())
 
 
 def _answering(options: Namespace, tries: Tries, weights: str, fixes: Sequence[Change] | None) -> Iterator[Change]:
     """Yield the changes with which the whole question has an answer."""
-    found = False
+    answered = False
     for limits in _looser(options, tries.works) if fixes is None else ():
         for one in _looser_still(options, limits, tries.answers):
-            found = True
+            answered = True
             yield one
     kinds = _kinds(options, weights, list(fixes or ()))
     for kind, left in zip(kinds, range(len(kinds), 0, -1), strict=True):
-        if found and left <= LAST:
+        if answered and left <= LAST:
             return
         for change in kind:
             other = changed(options, change)
             if tries.works(other) and tries.answers(other):
-                found = True
+                answered = True
                 yield change
                 break
     gpu = catalogue.GPUS.get(options.gpu)
-    gpus = [{"gpu": name} for name in larger_gpus(serving_gpu(gpu), _gpus())] if gpu and not found else []
-    for change in () if found else (*(fixes or ()), *gpus):
+    gpus = [{"gpu": name} for name in larger_gpus(serving_gpu(gpu), _gpus())] if gpu and not answered else []
+    for change in () if answered else (*(fixes or ()), *gpus):
         for limits in _looser(changed(options, change), tries.works):
             yield from _looser_still(options, {**change, **limits}, tries.answers)
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from inference_math.evidence.records import Record
-from inference_math.optimiser.doubt import doubt
+from inference_math.optimiser.gain_error import gain_error
 from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import UNSAID, stands_on, verdict, worded
 from inference_math.simulate.engine import Request
 from inference_math.simulate.systems import engine_of, run_engine, run_pools
-from inference_math.simulate.types import Habits, StepTimes, System
+from inference_math.simulate.types import SchedulerPolicy, StepTimes, System
 from inference_math.theory.plain import prompts_met, rounds_needed
-from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.batch import mean_seen
+from inference_math.unit.problem import max_kv_seqs
 from inference_math.unit.steps import answer_steps, costs, kv_sent, kv_tokens, unit_terms
-from inference_math.unit.types import CoefficientValues, ComparisonError, Part, UnitNumbers
+from inference_math.unit.types import CoefficientValues, ComparisonError, Message, UnitNumbers
 from inference_math.workload.requests import Workload
 from inference_math_planner.fleets.goodput import Client, geometric_rows, requests_at, rows_like, stored_of
 from inference_math_planner.fleets.queues import shuffled
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CADENCES", "CLOSE", "bench", "bench_cadence", "bench_latency_ends", "bench_lengths", "bench_limits",
-    "bench_played", "bench_pools", "bench_refused", "bench_said", "bench_system", "cadence_doubts", "cadence_notes",
+    "bench_played", "bench_pools", "bench_refused", "bench_said", "bench_system", "cadence_errors", "cadence_notes",
     "cadence_said", "cadence_verdict", "ttft_ends",
 ]  # fmt: skip
 
@@ -129,14 +129,14 @@ def bench_unit(unit: UnitNumbers, engine: EngineRecord, seqs: float) -> UnitNumb
     return replace(unit, kv_room=max(0.0, unit.kv_room - unit.gpus * max(0.0, needed - unit.workspace)))
 
 
-def bench_refused(unit: UnitNumbers, longest: float) -> list[Part]:
+def bench_refused(unit: UnitNumbers, longest: float) -> list[Message]:
     """Say why no benchmark of this unit can be, nothing where one can: its `longest` request does not fit."""
     room = kv_tokens(unit, longest)
     return [{"key": "bench.memory", "needed": longest, "room": room}] if room < longest else []
 
 
 def bench_system(
-    unit: UnitNumbers, work: Workload, engine: EngineRecord, limits: list[float], admission: Habits
+    unit: UnitNumbers, work: Workload, engine: EngineRecord, limits: list[float], policy: SchedulerPolicy
 ) -> System:
     """Return a unit's engine with the limits of `bench_limits`, as the simulator runs it.
 
@@ -146,7 +146,7 @@ def bench_system(
     return System(
         budget=limits[0] * groups,
         max_batch=max(1, min(max_kv_seqs(unit, work, engine), limits[1] * groups)),
-        gives=unit.gives, brings=ceil(1 + unit.drafts), admission=admission, ranks=groups,
+        accepted_per_step=unit.accepted_per_step, verified_per_step=ceil(1 + unit.drafts), policy=policy, ranks=groups,
     )  # fmt: skip
 
 
@@ -171,28 +171,28 @@ def bench_lengths(mean: float, span: float, chances: list[float]) -> list[int]:
     return [low + floor(chance * (high - low + 1)) for chance in chances]
 
 
-def bench_requests(asked: Bench) -> list[Request]:
+def bench_requests(run: Bench) -> list[Request]:
     """Return the requests of a benchmark, none to be sent before its time."""
-    count, together = asked.count, asked.rate == inf
-    drawn, others = [shuffled(asked.chances, place, count, 0.0) for place in [1, 2]]
-    gaps = [0.0 for _ in drawn] if together else shuffled(asked.gaps, 3, count, 1.0)
-    if len(asked.rows) > 0:
-        return requests_at(gaps, rows_like(drawn, asked.rows), asked.rate)
-    n_in, n_out = bench_lengths(asked.n_in, asked.span, drawn), bench_lengths(asked.n_out, asked.span, others)
-    rows = [(n_in[i], n_out[i], stored_of(n_in[i], asked.alpha)) for i in range(count)]
-    return requests_at(gaps, rows, asked.rate)
+    count, together = run.count, run.rate == inf
+    drawn, others = [shuffled(run.chances, place, count, 0.0) for place in [1, 2]]
+    gaps = [0.0 for _ in drawn] if together else shuffled(run.gaps, 3, count, 1.0)
+    if len(run.rows) > 0:
+        return requests_at(gaps, rows_like(drawn, run.rows), run.rate)
+    n_in, n_out = bench_lengths(run.n_in, run.span, drawn), bench_lengths(run.n_out, run.span, others)
+    rows = [(n_in[i], n_out[i], stored_of(n_in[i], run.alpha)) for i in range(count)]
+    return requests_at(gaps, rows, run.rate)
 
 
-def bench_played(system: System, cost: StepTimes, asked: Bench, requests: list[Request]) -> Any:
+def bench_played(system: System, cost: StepTimes, run: Bench, requests: list[Request]) -> Any:
     """Return what the client noted (`Noted`), and the seconds that it took."""
-    noted, client, count = Noted(), Client(requests, asked.users, asked.front), len(requests)
+    noted, client, count = Noted(), Client(requests, run.users, run.front), len(requests)
     if system.prefill_units > 0:
-        prefill = asked.prefill[0] if len(asked.prefill) > 0 else cost
+        prefill = run.prefill[0] if len(run.prefill) > 0 else cost
         return [noted, run_pools(system, prefill, cost, client, noted, count)]
     return [noted, run_engine(engine_of(system, cost, noted), client, noted, count)]
 
 
-def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
+def bench(system: System, cost: StepTimes, run: Bench) -> dict[str, Any]:
     """Return what a benchmark shows: TTFT, TPOT, ITL and latency in seconds as [mean, P50, P90, P99], and more.
 
     rate (requests finished per second), seconds; burst, the mean TTFT of the first moment, and steady, that of users
@@ -200,9 +200,9 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
     answers, NaN where users wait for a place, and of pools. Of arrivals at a rate these three are NaN. in_flight,
     requests at once.
     """
-    users, count, together = asked.users, asked.count, asked.rate < inf
-    noted, seconds = bench_played(system, cost, asked, bench_requests(asked))
-    told: dict[str, Any] = {
+    users, count, together = run.users, run.count, run.rate < inf
+    noted, seconds = bench_played(system, cost, run, bench_requests(run))
+    numbers: dict[str, Any] = {
         "ttft": bench_summary(noted.ttft),
         "tpot": bench_summary(noted.tpot),
         "itl": bench_gaps(noted.gaps),
@@ -213,68 +213,68 @@ def bench(system: System, cost: StepTimes, asked: Bench) -> dict[str, Any]:
         "steady": nan,
         "enough": nan,
     }
-    told["in_flight"] = min(1.0 * users, told["latency"][0] * told["rate"])
+    numbers["in_flight"] = min(1.0 * users, numbers["latency"][0] * numbers["rate"])
     if not together:
         first = [noted.ttft[i] for i in range(count) if noted.sent[i] <= 0]
-        told["burst"] = bench_summary(first)[0]
+        numbers["burst"] = bench_summary(first)[0]
         if users * EACH <= MOST_PROMPTS:
-            told["steady"] = bench_steady(system, cost, asked)
+            numbers["steady"] = bench_steady(system, cost, run)
         free = users <= system.max_batch and not system.prefill_units > 0
-        if free and told["steady"] > 0:  # else the queue for a place outweighs the burst
-            told["enough"] = users * bench_rounds(system, cost, asked, told["burst"], told["steady"])
-    return told
+        if free and numbers["steady"] > 0:  # else the queue for a place outweighs the burst
+            numbers["enough"] = users * bench_rounds(system, cost, run, numbers["burst"], numbers["steady"])
+    return numbers
 
 
-def bench_cadence(system: System, cost: StepTimes, asked: Bench, every: int) -> list[float]:
+def bench_cadence(system: System, cost: StepTimes, run: Bench, every: int) -> list[float]:
     """Return what a benchmark shows where prompts are computed at every so many steps alone.
 
     Steps, mean, P50, P90 and P99 of the gaps between tokens, mean TTFT, requests/s.
     """
-    other = replace(system, admission=replace(system.admission, every=every))
-    noted, seconds = bench_played(other, cost, asked, bench_requests(asked))
+    other = replace(system, policy=replace(system.policy, every=every))
+    noted, seconds = bench_played(other, cost, run, bench_requests(run))
     gaps = bench_gaps(noted.gaps)
-    return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], asked.count / seconds]
+    return [every, gaps[0], gaps[1], gaps[2], gaps[3], bench_summary(noted.ttft)[0], run.count / seconds]
 
 
-def cadence_doubts(
+def cadence_errors(
     errors: dict[str, ComparisonError], kind: str, generation: str, n_in: float, n_out: float
 ) -> list[list[float]]:
-    """Return the doubt (`doubt.doubt`) of what a cadence gains by the columns of `bench_cadence`, none where unseen."""
-    found: list[list[float]] = []
+    """Return the `gain_error` of what a cadence gains by the columns of `bench_cadence`, none where unseen."""
+    by_column: list[list[float]] = []
     for name in COMPARED:
-        found.append(doubt(errors[name], kind, generation, n_in, n_out) if name != "" else [])
-    return found
+        by_column.append(gain_error(errors[name], kind, generation, n_in, n_out) if name != "" else [])
+    return by_column
 
 
-def cadence_verdict(rows: list[list[float]], row: list[float], column: int, doubts: list[list[float]]) -> Verdict:
+def cadence_verdict(rows: list[list[float]], row: list[float], column: int, gain_errors: list[list[float]]) -> Verdict:
     """Return how sure it is that a row is better in a column than the first of the rows; `UNSAID` of that itself."""
-    own, first = doubts[column], rows[0][column]
+    own, first = gain_errors[column], rows[0][column]
     if len(own) < 1 or row[0] == rows[0][0]:
         return UNSAID
     return verdict([row[column]], [first], own) if column == RATE else verdict([first], [row[column]], own)
 
 
-def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str) -> list[Part]:
+def cadence_said(rows: list[list[float]], gain_errors: list[list[float]], option: str) -> list[Message]:
     """Say which cadences are the best at what, and how sure it is that they are better than the first of them.
 
-    Rows are those of `bench_cadence`, `doubts` those of `cadence_doubts`.
+    Rows are those of `bench_cadence`, `gain_errors` those of `cadence_errors`.
     """
     keys = ["", "cadence.gap", "cadence.gap_p50", "cadence.gap_p90", "cadence.gap_p99", "cadence.ttft"]
-    said: list[Part] = []
+    said: list[Message] = []
     every, unsure = rows[0][0], False
     for column in [1, 2, 3, 4, 5]:
         best = rows[0]
         for row in rows:
             if row[column] < best[column] / WORTH:
                 best = row
-        each: list[Part] = []
+        each: list[Message] = []
         for row in rows:
             if row[column] <= best[column]:
                 each.append({"key": "cadence.at", "every": row[0], "seconds": row[column]})
-        sure: list[Part] = []
+        sure: list[Message] = []
         if best[column] < rows[0][column] / WORTH:
-            known = cadence_verdict(rows, best, column, doubts)
-            one: Part = worded("sure.cadence", known) if known.sure != "" else {"key": "sure.unseen"}
+            known = cadence_verdict(rows, best, column, gain_errors)
+            one: Message = worded("sure.cadence", known) if known.sure != "" else {"key": "sure.unseen"}
             one["first"] = every
             sure.append(one)
             unsure = unsure or known.sure in ["", "open"]
@@ -285,60 +285,60 @@ def cadence_said(rows: list[list[float]], doubts: list[list[float]], option: str
     return said
 
 
-def cadence_notes(ranks: int, known: ComparisonError) -> list[Part]:
+def cadence_notes(ranks: int, known: ComparisonError) -> list[Message]:
     """Say how cadences were played, and what stands behind how sure they are, the row of `comparison_error`."""
-    said: list[Part] = [stands_on(known)]
+    said: list[Message] = [stands_on(known)]
     said.extend(bench_ranks(ranks))
     return said
 
 
-def bench_ranks(ranks: int) -> list[Part]:
+def bench_ranks(ranks: int) -> list[Message]:
     """Say how groups of attention were played, nothing where there is one."""
     return [{"key": "bench.ranks", "ranks": ranks}] if ranks > 1 else []
 
 
-def bench_steady(system: System, cost: StepTimes, asked: Bench) -> float:
+def bench_steady(system: System, cost: StepTimes, run: Bench) -> float:
     """Return the mean TTFT of users who have spread: played with answers that forget the start, its later part."""
-    users = asked.users
+    users = run.users
     count = users * max(EACH, floor(ENOUGH / users))
-    n_in, chances = max(1, floor(asked.n_in + 0.5)), shuffled(asked.chances, 2, count, 0.0)
-    rows = geometric_rows(chances, n_in, asked.n_out, stored_of(n_in, asked.alpha))
-    if len(asked.rows) > 0:
-        rows = rows_like(chances, asked.rows)
+    n_in, chances = max(1, floor(run.n_in + 0.5)), shuffled(run.chances, 2, count, 0.0)
+    rows = geometric_rows(chances, n_in, run.n_out, stored_of(n_in, run.alpha))
+    if len(run.rows) > 0:
+        rows = rows_like(chances, run.rows)
     requests = requests_at([0.0 for _ in rows], rows, inf)
-    noted, _ = bench_played(system, cost, asked, requests)
+    noted, _ = bench_played(system, cost, run, requests)
     order = list(range(count))
     order.sort(key=lambda i: noted.sent[i])
     late = order[floor(users * floor(count / users / 3)) :]
     return bench_summary([noted.ttft[i] for i in late])[0]
 
 
-def bench_rounds(system: System, cost: StepTimes, asked: Bench, burst: float, steady: float) -> float:
+def bench_rounds(system: System, cost: StepTimes, run: Bench, burst: float, steady: float) -> float:
     """Return the requests of each user until neither the burst nor what phases keep matters to the mean TTFT."""
-    n_in, n_out, cv = ceil(asked.n_in), asked.n_out, bench_cv(asked)
+    n_in, n_out, cv = ceil(run.n_in), run.n_out, bench_cv(run)
     if not cv > 0:
         return inf
-    stored = stored_of(n_in, asked.alpha)
+    stored = stored_of(n_in, run.alpha)
     fresh = n_in - stored
     together = max(1, floor(system.budget / fresh))
-    met = prompts_met(asked.users, ENDLESS, together, n_out, cv)
+    met = prompts_met(run.users, ENDLESS, together, n_out, cv)
     prompt = cost.seconds(0, 0.0, 1.0, fresh, (n_in * n_in - stored * stored) / 2)
-    more = prompt - cost.seconds(1, asked.n_in, 0.0, 0, 0.0)
+    more = prompt - cost.seconds(1, run.n_in, 0.0, 0, 0.0)
     needed: float = rounds_needed(burst, steady, max(met, 0.0), max(more, 1e-9), 0.0, CLOSE)
     return ceil(needed)
 
 
-def bench_cv(asked: Bench) -> float:
+def bench_cv(run: Bench) -> float:
     """Return the coefficient of variation of the answers, whose lengths are whole."""
-    count, total, squares = len(asked.rows), 0.0, 0.0
-    for row in asked.rows:
+    count, total, squares = len(run.rows), 0.0, 0.0
+    for row in run.rows:
         total += row[1]
         squares += row[1] ** 2
     if count > 0:
-        found: float = max(count * squares / total**2 - 1, 0.0) ** 0.5
-        return found
-    ends = bench_lengths(asked.n_out, asked.span, [0.0, 0.9999999])
-    even: float = (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / asked.n_out
+        cv: float = max(count * squares / total**2 - 1, 0.0) ** 0.5
+        return cv
+    ends = bench_lengths(run.n_out, run.span, [0.0, 0.9999999])
+    even: float = (((ends[1] - ends[0] + 1) ** 2 - 1) / 12) ** 0.5 / run.n_out
     return even
 
 
@@ -351,10 +351,10 @@ def bench_summary(values: list[float]) -> list[float]:
     total = 0.0
     for one in ordered:
         total += one
-    found = [total / len(ordered)]
+    summary = [total / len(ordered)]
     for share in SHARES:
-        found.append(bench_quantile(ordered, share))
-    return found
+        summary.append(bench_quantile(ordered, share))
+    return summary
 
 
 def bench_quantile(ordered: list[float], share: float) -> float:
@@ -375,14 +375,14 @@ def bench_gaps(gaps: list[tuple[float, float]]) -> list[float]:
         total += seconds * often
     if not count > 0:
         return [nan, nan, nan, nan]
-    found = [total / count]
+    summary = [total / count]
     for share in SHARES:
         passed, at = 0.0, 0
         while at < len(ordered) - 1 and passed + ordered[at][1] < share * count:
             passed += ordered[at][1]
             at += 1
-        found.append(ordered[at][0])
-    return found
+        summary.append(ordered[at][0])
+    return summary
 
 
 def ttft_ends(mean: float, front: float, sd: float, spread: float) -> list[float]:
@@ -407,9 +407,9 @@ def bench_latency_ends(
     """
     together, steps = max(1, floor(users + 0.5)), answer_steps(unit, work.n_out)
     each: list[float] = []
-    for found in draws:
-        step = costs(unit, unit_terms(unit, found), work, 0.0, 1.0, 1.0).mixed
-        token = mean_seen(step, together, steps, 0) / unit.gives
+    for coefficients in draws:
+        step = costs(unit, unit_terms(unit, coefficients), work, 0.0, 1.0, 1.0).step_seconds
+        token = mean_seen(step, together, steps, 0) / unit.accepted_per_step
         each.append(log(mean_seen(step, together, steps, 1) + (work.n_out - 1) * token))
     mean, squares = 0.0, 0.0
     for k in range(1, len(each)):
@@ -420,25 +420,25 @@ def bench_latency_ends(
 
 
 def bench_said(
-    told: dict[str, Any], limits: list[float], front: float, ends: list[float], late: list[float], ranks: int
-) -> list[Part]:
+    numbers: dict[str, Any], limits: list[float], front: float, ends: list[float], late: list[float], ranks: int
+) -> list[Message]:
     """Say what a benchmark shows beside its table: pace, how sure its TTFT is, the front, the burst, the engine's part.
 
     `limits` are those of `bench_limits`, `ends` those of `ttft_ends`, `late` those of `bench_latency_ends`; `ranks` the
     groups of attention that were played.
     """
-    mean, latency = told["ttft"][0], told["latency"][0]
-    said: list[Part] = [
-        {"key": "bench.pace", "rate": told["rate"], "seconds": told["seconds"]},
+    mean, latency = numbers["ttft"][0], numbers["latency"][0]
+    said: list[Message] = [
+        {"key": "bench.pace", "rate": numbers["rate"], "seconds": numbers["seconds"]},
         {"key": "bench.ttft", "low": mean * ends[0], "high": mean * ends[1]},
         {"key": "bench.latency", "low": latency * late[0], "high": latency * late[1]},
         {"key": "bench.front", "front": front},
         {"key": "bench.limits", "tokens": limits[0], "seqs": limits[1]},
     ]
     said.extend(bench_ranks(ranks))
-    if told["enough"] > 0:
-        said.append({"key": "bench.burst", "burst": told["burst"], "steady": told["steady"]})
-        never: Part = {"key": "bench.never"}
-        enough: Part = {"key": "bench.enough", "enough": told["enough"], "close": CLOSE}
-        said.append(enough if told["enough"] < inf else never)
+    if numbers["enough"] > 0:
+        said.append({"key": "bench.burst", "burst": numbers["burst"], "steady": numbers["steady"]})
+        never: Message = {"key": "bench.never"}
+        enough: Message = {"key": "bench.enough", "enough": numbers["enough"], "close": CLOSE}
+        said.append(enough if numbers["enough"] < inf else never)
     return said

@@ -19,15 +19,15 @@ from inference_math.catalogue.engines import engine, usual_limits
 from inference_math.catalogue.links import Link, as_link
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, SHARE, Interval, as_bool, as_number, as_whole
 from inference_math.evidence.numerals import in_seconds
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser.case import DRAWS, alike, refuse_nodes
 from inference_math.simulate.cost import Steps
-from inference_math.simulate.types import Habits
+from inference_math.simulate.types import SchedulerPolicy
 from inference_math.unit import Unit
-from inference_math.unit.asked import max_kv_seqs
 from inference_math.unit.coefficients import SHIPPED
 from inference_math.unit.front import handover
 from inference_math.unit.nearest import known_comparisons, known_errors, plans_ahead
+from inference_math.unit.problem import max_kv_seqs
 from inference_math.workload import RandomLengths, Trace, Workload
 from inference_math_planner.answers.notes import widened
 from inference_math_planner.fleets.bench import (
@@ -46,7 +46,7 @@ from inference_math_planner.fleets.bench import (
     bench_said,
     bench_system,
     bench_unit,
-    cadence_doubts,
+    cadence_errors,
     cadence_notes,
     cadence_said,
     cadence_verdict,
@@ -60,9 +60,9 @@ __all__ = [
     "MOST_PROMPTS",
     "Benchmark",
     "Foreseen",
+    "cadence_errors_of",
     "cadence_words",
     "cadences",
-    "doubts_of",
     "foresee",
 ]
 
@@ -118,8 +118,8 @@ class Foreseen:
 
     def to_dict(self) -> dict[str, object]:
         """Return all of it as plain values, seconds; what does not apply is None."""
-        told = {name: getattr(self, name) for name in ("rate", "seconds", "front", "burst", "steady", "enough")}
-        plain = {name: value if isfinite(value) else None for name, value in told.items()}
+        numbers = {name: getattr(self, name) for name in ("rate", "seconds", "front", "burst", "steady", "enough")}
+        plain = {name: value if isfinite(value) else None for name, value in numbers.items()}
         table = self.table.astype(object).where(self.table.notna(), None).to_dict("index")
         tokens, seqs = self.limits
         plain |= {"max_num_batched_tokens": tokens, "max_num_seqs": seqs}
@@ -130,11 +130,11 @@ class Foreseen:
         rows = {str(name): values for name, *values in self.table.itertuples()}
         for name, values in rows.items():
             lines.append(f"{name:8}" + "".join(f"{in_seconds(value):>9}" for value in values))
-        told = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"], "latency": rows["latency"]}
-        told |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
+        numbers = {"rate": self.rate, "seconds": self.seconds, "ttft": rows["TTFT"], "latency": rows["latency"]}
+        numbers |= {"burst": self.burst, "steady": self.steady, "enough": self.enough}
         ttft, late = list(self.spread["ttft"]), list(self.spread["e2e"])
-        said = bench_said(told, list(self.limits), self.front, ttft, late, self.ranks)
-        return "\n".join([*lines, *map(say, said), *(f"note: {note}" for note in self.notes)])
+        said = bench_said(numbers, list(self.limits), self.front, ttft, late, self.ranks)
+        return "\n".join([*lines, *map(render, said), *(f"note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)
@@ -254,17 +254,17 @@ class Benchmark:
         budget, seqs = (inf if one is None else float(one) for one in (self.budget, self.seqs))
         whole = prompt if self.chunked is False else 0
         both: list[float] = [usual.tokens, usual.seqs]
-        found = bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
-        if refused := bench_refused(bench_unit(unit.numbers, engine(unit.engine), found[1]), longest):
-            raise ValueError(say(refused))
+        limits = bench_limits(engine(unit.engine), both, unit.dp, budget, seqs, whole)
+        if refused := bench_refused(bench_unit(unit.numbers, engine(unit.engine), limits[1]), longest):
+            raise ValueError(render(refused))
         requests = self.prompts if self.rate < inf else EACH * self.prompts
-        steps = requests * self.n_in * (1 - self.alpha) / (found[0] * unit.dp)
+        steps = requests * self.n_in * (1 - self.alpha) / (limits[0] * unit.dp)
         if steps > _MOST_STEPS:
             raise ValueError(
                 f"budget must make at most {_MOST_STEPS:,} steps of the prompts, not {steps:,.0f}: more tokens a step, "
                 "or fewer prompts"
             )
-        return found
+        return limits
 
     def played(self, front: float) -> Bench:
         """Return it as `fleets.bench` plays it, with what it draws lengths and arrivals from."""
@@ -318,10 +318,10 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
     known = unit.front if front is None else replace(unit.front, seconds=as_number("front", front, AT_LEAST_ZERO), sd=0)
     if front is None and run.pools is not None:  # who measured a front measured it of these pools
         known = replace(known, seconds=known.seconds + handover().seconds)
-    asked, work, limits = run.played(known.seconds), run.work, run.limits(unit)
-    habits = habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
+    bench_run, work, limits = run.played(known.seconds), run.work, run.limits(unit)
+    policy = policy_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work, engine(unit.engine), limits, habits)
+    system = bench_system(held, work, engine(unit.engine), limits, policy)
     if prefill is not None and run.pools is None:
         raise ValueError("prefill must be left out without pools")
     if run.pools is not None:
@@ -329,30 +329,32 @@ def foresee(unit: Unit, run: Benchmark, *, front: float | None = None, prefill: 
         system = bench_pools(system, unit.numbers, first.numbers, work.n_in, list(run.pools), pool_bw)
     if prefill is not None:
         refuse_nodes(alike("prefill", unit, prefill))
-        asked = changed(asked, prefill=[Steps(prefill.near(work))])
+        bench_run = changed(bench_run, prefill=[Steps(prefill.near(work))])
         system = changed(system, budget=run.limits(prefill)[0])
-    told = bench(system, Steps(unit.near(work)), asked)
-    table = pd.DataFrame.from_dict({row: told[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS)
-    at_once, users = told["in_flight"], 1.0 * asked.users
+    numbers = bench(system, Steps(unit.near(work)), bench_run)
+    table = pd.DataFrame.from_dict(
+        {row: numbers[name] for row, name in _ROWS.items()}, orient="index", columns=_COLUMNS
+    )
+    at_once, users = numbers["in_flight"], 1.0 * bench_run.users
     if run.pools is not None:  # who waits for a prompt holds no place of a decode unit
-        at_once = users = told["rate"] * (told["latency"][0] - told["ttft"][0]) / run.pools[1]
+        at_once = users = numbers["rate"] * (numbers["latency"][0] - numbers["ttft"][0]) / run.pools[1]
     at_once = max(1.0, at_once)
-    wide = widened(unit.stand, known_errors()) if unit.calibration.mode in SHIPPED else []
+    wide = widened(unit.score_key, known_errors()) if unit.calibration.mode in SHIPPED else []
     draws = [unit.found(work), *(found for found, _ in unit.draws(work, DRAWS))]
     late = bench_latency_ends(unit.numbers, work, draws, unit.left(work, at_once), at_once)
-    low, high = ttft_ends(told["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
+    low, high = ttft_ends(numbers["ttft"][0], known.seconds, known.sd, known.drafting if unit.drafts else known.spread)
     spread = {"ttft": (low, high), "e2e": (late[0], late[1])}
     return Foreseen(
         table,
-        told["rate"],
-        told["seconds"],
+        numbers["rate"],
+        numbers["seconds"],
         (int(limits[0]), int(limits[1])),
         known.seconds,
-        told["burst"],
-        told["steady"],
-        told["enough"],
+        numbers["burst"],
+        numbers["steady"],
+        numbers["enough"],
         spread,
-        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work, engine(unit.engine))), *map(say, wide)),
+        (*unit.outside(work, max(1.0, users), max_kv_seqs(held, work, engine(unit.engine))), *map(render, wide)),
         unit.dp if run.pools is None else 1,
     )
 
@@ -398,48 +400,48 @@ def cadences(
     if not steps:
         raise ValueError("every must name a number of steps at least")
     late = unit.front.seconds if front is None else as_number("front", front, AT_LEAST_ZERO)
-    asked, work = run.played(late), run.work
-    habits = habits_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
+    bench_run, work = run.played(late), run.work
+    policy = policy_of(unit.engine, run.chunked, unit.version, unit.async_scheduling)
     limits = run.limits(unit)
     held = bench_unit(unit.numbers, engine(unit.engine), limits[1])
-    system = bench_system(held, work, engine(unit.engine), limits, habits)
-    rows = [bench_cadence(system, Steps(unit.near(work)), asked, one) for one in steps]
-    found, doubts = pd.DataFrame(rows, columns=COLUMNS), doubts_of(unit, run)
+    system = bench_system(held, work, engine(unit.engine), limits, policy)
+    rows = [bench_cadence(system, Steps(unit.near(work)), bench_run, one) for one in steps]
+    table, gain_errors = pd.DataFrame(rows, columns=COLUMNS), cadence_errors_of(unit, run)
     for column, name in enumerate(COLUMNS):
-        if doubts[column]:
-            sure = [cadence_verdict(rows, row, column, doubts) for row in rows]
-            found[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(map(structs.asdict, sure))[["chance", "sure"]]
-    return found
+        if gain_errors[column]:
+            sure = [cadence_verdict(rows, row, column, gain_errors) for row in rows]
+            table[[f"{name}_chance", f"{name}_sure"]] = pd.DataFrame(map(structs.asdict, sure))[["chance", "sure"]]
+    return table
 
 
 def cadence_words(unit: Unit, run: Benchmark, rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     """Return which rows of `cadences` are the best at what, and how sure that is; and what stands behind it."""
     cadence = engine(unit.engine).cli.cadence
-    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), doubts_of(unit, run), cadence)
+    said = cadence_said(rows[COLUMNS].to_numpy().tolist(), cadence_errors_of(unit, run), cadence)
     notes = cadence_notes(unit.dp, known_comparisons()["cadence"])
-    return list(map(say, said)), list(map(say, notes))
+    return list(map(render, said)), list(map(render, notes))
 
 
-def doubts_of(unit: Unit, run: Benchmark) -> list[list[float]]:
-    """Return how far off what cadences gain may be, by `COLUMNS`; see `bench.cadence_doubts`."""
-    return cadence_doubts(known_comparisons(), unit.kind, unit.gpu.generation, run.work.n_in, run.work.n_out)
+def cadence_errors_of(unit: Unit, run: Benchmark) -> list[list[float]]:
+    """Return how far off what cadences gain may be, by `COLUMNS`; see `bench.cadence_errors`."""
+    return cadence_errors(known_comparisons(), unit.kind, unit.gpu.generation, run.work.n_in, run.work.n_out)
 
 
-def habits_of(
+def policy_of(
     name: str, chunked: bool | None = None, version: str = "", async_scheduling: bool | None = None
-) -> Habits:
+) -> SchedulerPolicy:
     """Return how an engine of some age lets prompts into its steps.
 
     It may be told whether it shall cut them, and whether it shall plan a step while the one before it runs.
 
     Examples
     --------
-    >>> [habits_of("vllm", version=version).ahead for version in ("0.11", "0.13", "")]
+    >>> [policy_of("vllm", version=version).ahead for version in ("0.11", "0.13", "")]
     [False, True, True]
-    >>> habits_of("vllm", async_scheduling=False).ahead
+    >>> policy_of("vllm", async_scheduling=False).ahead
     False
     """
     scheduler = engine(name).scheduler
     whole = scheduler.whole if chunked is None else not chunked
     ahead = plans_ahead(name, version, async_scheduling)
-    return Habits(whole=whole, alone=scheduler.alone, since=scheduler.since, ahead=ahead)
+    return SchedulerPolicy(whole=whole, alone=scheduler.alone, since=scheduler.since, ahead=ahead)

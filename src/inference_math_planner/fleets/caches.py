@@ -129,7 +129,7 @@ def clairvoyant(prompts: Sequence[Sequence[Hashable]], size: int) -> list[int]:
         last[uses[place]] = place
     kept: dict[Hashable, int] = {}  # when each is used next
     latest: list[tuple[int, int]] = []  # the same, the latest first, and places where they were used; some are outdated
-    found, place = [], 0
+    hits_of_prompts, place = [], 0
     for prompt in prompts:
         hits = 0
         for block in prompt:
@@ -141,5 +141,5 @@ def clairvoyant(prompts: Sequence[Sequence[Hashable]], size: int) -> list[int]:
                 if kept.get(uses[where]) == -when:
                     del kept[uses[where]]
             place += 1
-        found.append(hits)
-    return found
+        hits_of_prompts.append(hits)
+    return hits_of_prompts

@@ -10,7 +10,7 @@ from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import gpus_ranked, gpus_worth, spent_on, usd_per_million
 from inference_math.optimiser.choice import told_rate
 from inference_math.optimiser.types import Solution
-from inference_math.unit.types import Asked, Part
+from inference_math.unit.types import Message, Problem
 from inference_math_planner.answers.notes import GUESSED, gpus_said
 
 __all__ = ["OtherGpu", "Own", "absent_gpu", "first_gpu", "in_their_order", "other_gpu"]
@@ -44,27 +44,28 @@ class OtherGpu(Record):
     joules: list[float]
 
 
-def absent_gpu(gpu: str, standing: str, why: str, price: float) -> OtherGpu:
+def absent_gpu(gpu: str, provenance: str, why: str, price: float) -> OtherGpu:
     """Return the row of a GPU on which there is no answer."""
     return OtherGpu(
-        gpu=gpu, standing=standing, architecture=why, price=price, rate=[], ratio=[], break_even=[], cost=[], joules=[]
+        gpu=gpu, standing=provenance, architecture=why, price=price,
+        rate=[], ratio=[], break_even=[], cost=[], joules=[],
     )  # fmt: skip
 
 
-def other_gpu(gpu: str, standing: str, asked: Asked, solved: Solution, own: Own, price: float) -> OtherGpu:
+def other_gpu(gpu: str, provenance: str, problem: Problem, solved: Solution, own: Own, price: float) -> OtherGpu:
     """Return the row of a GPU on which something was decided; `price` NaN where none is known."""
-    row = absent_gpu(gpu, standing, NONE_MEETS, price)
+    row = absent_gpu(gpu, provenance, NONE_MEETS, price)
     if solved.best == "":
         return row
-    rate = [each / asked.unit.gpus for each in told_rate(solved, solved.best)]
-    made = [each * asked.work.n_out for each in rate]
-    worth = [gpus_worth(solved, asked.unit.gpus, here, own.gpus) for here in own.solved]
+    rate = [each / problem.unit.gpus for each in told_rate(solved, solved.best)]
+    made = [each * problem.work.n_out for each in rate]
+    worth = [gpus_worth(solved, problem.unit.gpus, here, own.gpus) for here in own.solved]
     ratio = worth[0] if len(worth) > 0 else []
     return replace(
         row, architecture=solved.best, rate=rate, ratio=ratio,
         break_even=[own.price * each for each in ratio] if own.price > 0 else [],
         cost=spent_on(made, usd_per_million(1, price, 1)) if price > 0 else [],
-        joules=spent_on(made, asked.watts) if asked.watts > 0 else [],
+        joules=spent_on(made, problem.watts) if problem.watts > 0 else [],
     )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def first_or(three: list[float], other: float) -> float:
     return three[0] if len(three) > 0 else other
 
 
-def first_gpu(rows: list[OtherGpu]) -> list[Part]:
+def first_gpu(rows: list[OtherGpu]) -> list[Message]:
     """Say of rows in their order, guesses left out, which GPU is first, and by how much; nothing where none answers."""
     known = [row for row in rows if row.standing != GUESSED]
     rates, costs = [first_or(row.rate, 0.0) for row in known], [first_or(row.cost, nan) for row in known]

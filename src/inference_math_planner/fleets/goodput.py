@@ -24,10 +24,10 @@ class Client:
 
     def first(self) -> list[tuple[float, Request]]:
         """Return the first request, or that of each user."""
-        found: list[tuple[float, Request]] = []
+        arrivals: list[tuple[float, Request]] = []
         for _ in range(max(self._users, 1)):
-            found.extend(self._sent(0.0))
-        return found
+            arrivals.extend(self._sent(0.0))
+        return arrivals
 
     def after_arrival(self) -> list[tuple[float, Request]]:
         """Return the next request, if there is one; nobody where users wait for their answers."""
@@ -122,11 +122,11 @@ def geometric_rows(chances: list[float], n_in: int, n_out: float, stored: float)
     often as keeps their mean.
     """
     ends = log1p(-1 / n_out) if n_out > 1 else -inf
-    found: list[tuple[int, int, int]] = []
+    rows: list[tuple[int, int, int]] = []
     for i in range(len(chances)):
         cached = floor((i + 1) * stored + 1e-6) - floor(i * stored + 1e-6)
-        found.append((n_in, max(ceil(log1p(-chances[i]) / ends), 1), cached))
-    return found
+        rows.append((n_in, max(ceil(log1p(-chances[i]) / ends), 1), cached))
+    return rows
 
 
 def rows_like(chances: list[float], rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -136,13 +136,13 @@ def rows_like(chances: list[float], rows: list[tuple[int, int, int]]) -> list[tu
 
 def requests_at(gaps: list[float], rows: list[tuple[int, int, int]], rate: float) -> list[Request]:
     """Return requests of some rows, `rate` a second, by times between arrivals of mean 1."""
-    found: list[Request] = []
+    requests: list[Request] = []
     now = 0.0
     for i in range(len(gaps)):
         now += gaps[i] / rate
         n_in, n_out, cached = rows[i]
-        found.append(Request(i, now, n_in, n_out, cached))
-    return found
+        requests.append(Request(i, now, n_in, n_out, cached))
+    return requests
 
 
 def stored_of(n_in: int, alpha: float) -> int:

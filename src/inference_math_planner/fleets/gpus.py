@@ -11,17 +11,17 @@ import pandas as pd
 from inference_math import catalogue
 from inference_math.catalogue import Gpu
 from inference_math.evidence.checks import ANY_POSITIVE, as_number, as_one_of
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser.case import DRAWS
 from inference_math.unit import Unit
 from inference_math.unit.kernels import like
 from inference_math.unit.nearest import alike, known_errors
 from inference_math.workload import Workload
 from inference_math_planner.answers.deployment import Plan
-from inference_math_planner.answers.notes import GUESSED, gpus_said, standing_of
+from inference_math_planner.answers.notes import GUESSED, gpus_said, provenance_of
 from inference_math_planner.fleets.compared import OtherGpu, Own, absent_gpu, in_their_order, other_gpu
 
-__all__ = ["across", "first_said", "standing"]
+__all__ = ["across", "first_said", "provenance"]
 
 NOT_TO_BE_HAD = "does not fit, or not in this precision"  # or under this engine
 _COLUMNS = [
@@ -87,43 +87,43 @@ def _gpu(one: Gpu | str) -> Gpu:
     return one if isinstance(one, Gpu) else catalogue.gpu(one)
 
 
-def _planned(found: Plan, gpu: Gpu) -> Plan | None:
+def _planned(planned: Plan, gpu: Gpu) -> Plan | None:
     """Return the plan on a GPU; None where the unit does not fit, or its precision or engine is not to be had."""
-    case = found.case
+    case = planned.case
     if gpu == case.unit.gpu:
-        return found
+        return planned
     try:
         moved = case.resized(gpu=gpu).checked()
     except ValueError:
         return None
-    return Plan.of(moved, DRAWS if len(found.pairs) > 1 else 0)
+    return Plan.of(moved, DRAWS if len(planned.pairs) > 1 else 0)
 
 
-def standing(unit: Unit, work: Workload) -> str:
-    """Return what a unit's numbers stand on, in a word of `answers.notes.standing_of`."""
+def provenance(unit: Unit, work: Workload) -> str:
+    """Return what a unit's numbers stand on, in a word of `answers.notes.provenance_of`."""
     whose = (unit.gpu.name, like(unit.gpu), unit.kind, alike(unit.engine), unit.weights, unit.gpu.maker)
-    return standing_of(unit.calibration.mode, unit.unseen(work), *whose, known_errors())
+    return provenance_of(unit.calibration.mode, unit.unseen(work), *whose, known_errors())
 
 
-def _row(found: Plan, gpu: Gpu, here: Own, price: float) -> OtherGpu:
-    there = _planned(found, gpu)
+def _row(planned: Plan, gpu: Gpu, here: Own, price: float) -> OtherGpu:
+    there = _planned(planned, gpu)
     if there is None:
         return absent_gpu(gpu.name, "", NOT_TO_BE_HAD, price)
     case = there.case
-    return other_gpu(gpu.name, standing(case.unit, case.work), case.asked, there.solved, here, price)
+    return other_gpu(gpu.name, provenance(case.unit, case.work), case.problem, there.solved, here, price)
 
 
 def _columns(row: OtherGpu) -> dict[str, Any]:
-    told: dict[str, Any] = {name: getattr(row, name) for name in ("gpu", "standing", "architecture", "price")}
+    columns: dict[str, Any] = {name: getattr(row, name) for name in ("gpu", "standing", "architecture", "price")}
     for name, three in (("rate", row.rate), ("ratio", row.ratio), ("break_even", row.break_even)):
-        told |= dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=False))
-    told |= dict(zip(("usd_per_million", "usd_per_million_low", "usd_per_million_high"), row.cost, strict=False))
-    return told | {"joules": row.joules[0] if row.joules else nan}
+        columns |= dict(zip((name, f"{name}_low", f"{name}_high"), three, strict=False))
+    columns |= dict(zip(("usd_per_million", "usd_per_million_low", "usd_per_million_high"), row.cost, strict=False))
+    return columns | {"joules": row.joules[0] if row.joules else nan}
 
 
 def first_said(rows: pd.DataFrame) -> str:
     """Return in a sentence which GPU that `across` compared is first; "" where none meets the limits."""
     known = rows[rows["standing"] != GUESSED]
     names, rates, costs = (known[name] for name in ("gpu", "rate", "usd_per_million"))
-    said = say(gpus_said(names.tolist(), rates.fillna(0).tolist(), costs.tolist()))
+    said = render(gpus_said(names.tolist(), rates.fillna(0).tolist(), costs.tolist()))
     return f"{said[0].upper()}{said[1:]}." if said else ""

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from inference_math.catalogue.links import joined
 from inference_math.catalogue.models import Gpu
 from inference_math.evidence.checks import as_whole
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import DRAWS, Case, under
 from inference_math.optimiser.choice import LOOKED, layouts_ranked
@@ -23,7 +23,7 @@ from inference_math.optimiser.draws import interval
 from inference_math.optimiser.types import Solution
 from inference_math.unit import Unit
 from inference_math.unit.deployed import units_within
-from inference_math.unit.types import Asked, DrawnCoefficients, Layout
+from inference_math.unit.types import DrawnCoefficients, Layout, Problem
 from inference_math_planner.answers.card import laid_out
 from inference_math_planner.answers.deployment import Plan, may_meet
 from inference_math_planner.answers.notes import excess
@@ -130,8 +130,8 @@ def search(case: Case, gpus: int = 8) -> tuple[Plan, pd.DataFrame]:
 
 
 def _searched(cases: list[Case]) -> tuple[Plan, pd.DataFrame]:
-    few = [answers.solve(one.asked, one.pairs(DRAWS)[::LOOKED]) for one in cases]
-    seen = [looked_at(one.asked, solved, TOGETHER).goodput for one, solved in zip(cases, few, strict=True)]
+    few = [answers.solve(one.problem, one.pairs(DRAWS)[::LOOKED]) for one in cases]
+    seen = [looked_at(one.problem, solved, TOGETHER).goodput for one, solved in zip(cases, few, strict=True)]
     looks = [_Look(Plan.of(cases[i], DRAWS), TOGETHER) for i in near_best(seen)]
     looks += [_Look(Plan.of(one, DRAWS), IN_POOLS) for one in _paired(cases)]
     order = look_order([one.look for one in looks])
@@ -152,9 +152,9 @@ class _Look:
         return self.plan.case
 
     @property
-    def told(self) -> tuple[Asked, Solution, list[str]]:
+    def told(self) -> tuple[Problem, Solution, list[str]]:
         """What `tries` takes of it."""
-        return self.case.asked, self.plan.solved, self.names
+        return self.case.problem, self.plan.solved, self.names
 
     @property
     def name(self) -> str:
@@ -192,13 +192,13 @@ def _joined(order: Sequence[_Look]) -> Plan:
 def _paired(cases: Sequence[Case]) -> list[Case]:
     """Return cases of decode units, each with the prefill unit with which it serves most; see `tries.best_pairs`."""
     few = [one.pairs(DRAWS)[::LOOKED] for one in cases]
-    halves = [answers.halves(one.asked, drawn) for one, drawn in zip(cases, few, strict=True)]
+    halves = [answers.halves(one.problem, drawn) for one, drawn in zip(cases, few, strict=True)]
 
     def pair(p: int, d: int) -> Case:
         return cases[d] if p == d else replace(cases[d], prefill=cases[p].unit)
 
     def served(p: int, d: int) -> float:
-        return answers.pools_served(pair(p, d).asked, few[d])
+        return answers.pools_served(pair(p, d).problem, few[d])
 
     units = [one.unit for one in cases]
     best = best_pairs(halves, [unit.gpus for unit in units], [unit.tp for unit in units], served)
@@ -220,22 +220,22 @@ def meets(case: Case, gpus: int = 0) -> bool:
 def _meets_by(case: Case, drawn: list[DrawnCoefficients]) -> bool:
     """Tell the same of one unit under draws; what takes no search to see comes first, then a few of the draws."""
     for few in (drawn[::LOOKED], drawn):
-        if not may_meet(case, few) or not answers.solve(case.asked, few).best:
+        if not may_meet(case, few) or not answers.solve(case.problem, few).best:
             return False
     return True
 
 
 def _closest(cases: list[Case]) -> Case:
     """Return the case of which a request alone misses the limits, or the memory, least."""
-    return min(cases, key=lambda one: excess(one.asked, under(one)))
+    return min(cases, key=lambda one: excess(one.problem, under(one)))
 
 
 def _cases(own: Case, gpus: int) -> list[Case]:
-    found = [replace(own, unit=one) for one in layouts(own.unit, gpus)]
-    if not found:
+    cases = [replace(own, unit=one) for one in layouts(own.unit, gpus)]
+    if not cases:
         unit = own.unit
         raise ValueError(f"gpus must be enough for {unit.model.name} in {unit.weights} on {unit.gpu.name}, not {gpus}")
-    return found
+    return cases
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ def size(
     looks = [_Look(_look(one), TOGETHER) for one in shown(cases)]
     looks += [_Look(_look(one), IN_POOLS) for one in _paired(cases)]
     looks = _first(looks, have or 0)
-    problem = traffic.asked_of(rate or 0.0, quantile, arrivals, have or 0)
+    problem = traffic.fleet_problem(rate or 0.0, quantile, arrivals, have or 0)
     looks.sort(key=lambda one: expected_cost(*one.told, problem.goal))
     costs: list[float] = []
     for one in shown(looks):
@@ -320,38 +320,38 @@ def size(
     order = sorted(range(len(looks)), key=lambda i: costs[i])  # of equal ones that which is the best by usual queues
     answer = [abs(one) if one < inf else nan for one in costs]
     best = [looks[i] for i in order if looks[i].able]
-    found, tried = _joined(best) if best else None, None
-    if found is not None and found.feasible:
+    planned, tried = _joined(best) if best else None, None
+    if planned is not None and planned.feasible:
         tried = _rows(looks).assign(answer=pd.Series(answer)).loc[order].reset_index(drop=True)
     else:  # limits that about half of the draws keep: all draws may say other than the few
-        found = _searched(cases)[0]
-    if not found.feasible:
-        return Sized(found, None)
+        planned = _searched(cases)[0]
+    if not planned.feasible:
+        return Sized(planned, None)
     more: dict[str, Any] = {"quantile": quantile, "arrivals": arrivals, "workers": workers, "shown": shown}
     try:
-        many = traffic.capacity(found, have, **more) if have else traffic.fleet(found, rate or 0.0, **more)
-        return Sized(found, many, tried)
+        many = traffic.capacity(planned, have, **more) if have else traffic.fleet(planned, rate or 0.0, **more)
+        return Sized(planned, many, tried)
     except NoFleetError as none:
-        return Sized(found, None, tried, none)
+        return Sized(planned, None, tried, none)
 
 
 def _look(case: Case) -> Plan:
     """Return a plan of those draws alone that fleets are sized by."""
     pairs = case.pairs(DRAWS)
-    costs = answers.drawn_costs(case.asked, pairs)
-    places = queues.representative(case.asked, costs)
+    costs = answers.drawn_costs(case.problem, pairs)
+    places = queues.representative(case.problem, costs)
     few = [pairs[i] for i in places]
-    return Plan(case, tuple(few), answers.solve(case.asked, few))
+    return Plan(case, tuple(few), answers.solve(case.problem, few))
 
 
 def _first(looks: list[_Look], have: int) -> list[_Look]:
     """Return the first few layouts of each TP, those that serve most of a GPU first, as far as there are GPUs."""
-    found = []
+    firsts_of_both = []
     for names in (TOGETHER, IN_POOLS):
         own = [one for one in looks if one.names == names]
         served = [max((each for _, each in rates_that_fit(*one.told, have)), default=0.0) for one in own]
-        found += [own[i] for i in firsts([one.case.unit.tp for one in own], served)]
-    return found
+        firsts_of_both += [own[i] for i in firsts([one.case.unit.tp for one in own], served)]
+    return firsts_of_both
 
 
 def _rows(looks: Sequence[_Look]) -> pd.DataFrame:
@@ -367,7 +367,7 @@ def _row(look: _Look) -> dict[str, object]:
     unit, row = case.unit, look.plan.compared.set_index("architecture").loc[name]
     middle, (_, low, high) = look.look.goodput, interval(0.0, look.look.tokens)
     return {
-        "architecture": name, "layout": say(laid_out(case.asked, name)), **asdict(unit.numbers.layout),
+        "architecture": name, "layout": render(laid_out(case.problem, name)), **asdict(unit.numbers.layout),
         "prefill": None if case.prefill is None else asdict(case.prefill.numbers.layout), "gpus": unit.gpus,
         "rate": row["rate"], "tokens_per_gpu": middle, "low": min(low, middle), "high": max(high, middle),
         "decodes": row["decodes"], "ttft": row["ttft"], "tpot": row["tpot"],

@@ -99,19 +99,19 @@ def loop(
     if len(slow) != sizes.size:
         raise ValueError(f"loads must have a number for each tier below HBM, {sizes.size - 1}, not {len(slow) - 1}")
     if not sizes[0] >= habit.groups * turns.longest:
-        told = f"{turns.longest}" + (f" in each of {habit.groups} groups" if habit.groups > 1 else "")
-        raise ValueError(f"tokens of HBM must hold the longest request, {told}, not {sizes[0]:g}")
+        length = f"{turns.longest}" + (f" in each of {habit.groups} groups" if habit.groups > 1 else "")
+        raise ValueError(f"tokens of HBM must hold the longest request, {length}, not {sizes[0]:g}")
     return visits(turns, count, timed(cost), sizes.tolist(), slow, session_habits(habit, cost))
 
 
 def session_habits(habit: Habit, cost: Cost) -> SessionHabits:
     """Return what `fleets.visits` takes of both."""
-    gives, brings = drafts_of(cost)
+    accepted_per_step, verified_per_step = drafts_of(cost)
     return SessionHabits(
         budget=habit.budget,
         groups=habit.groups,
         blocking=habit.blocking,
         lifetime=as_lifetime(habit.lifetime),
-        gives=float(gives),
-        brings=float(brings),
+        accepted_per_step=float(accepted_per_step),
+        verified_per_step=float(verified_per_step),
     )

@@ -15,33 +15,33 @@ from inference_math.evidence.records import Record
 from inference_math.optimiser.answers import solve
 from inference_math.optimiser.choice import CAREFUL, LIKELY, RESOLVED, chosen, leads, told_rate
 from inference_math.optimiser.draws import fixed, mean_of, median
-from inference_math.optimiser.load import LITTLE, left_to_decode, loaded, most_prefill, pools_rate, settings_row
+from inference_math.optimiser.load import LITTLE, at_full_load, left_to_decode, most_prefill, pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES, NEVER
 from inference_math.optimiser.types import Solution
 from inference_math.simulate.chance import Dice, gamma_of
 from inference_math.simulate.engine import Request
 from inference_math.simulate.pace import Pace
-from inference_math.simulate.types import Habits, StepTimes, System
+from inference_math.simulate.types import SchedulerPolicy, StepTimes, System
 from inference_math.theory.plain import thinned_cv
-from inference_math.unit.asked import (
+from inference_math.unit.batch import largest_whole, round_trip
+from inference_math.unit.problem import (
     changed,
     computed_tokens,
+    kv_seqs,
+    max_num_batched_tokens,
+    max_num_seqs,
     moved_by,
     of_architecture,
     of_group,
     of_units,
-    places,
     prefill_size,
     prefill_unit,
     ranks_of,
+    search_constants,
     sent_bytes,
-    target_of,
-    unit_budget,
-    unit_seats,
     verify_tokens,
     whole_prompt,
 )
-from inference_math.unit.batch import largest_whole, round_trip
 from inference_math.unit.steps import (
     answer_steps,
     draft_yield,
@@ -51,13 +51,13 @@ from inference_math.unit.steps import (
     stored_tokens,
     unit_terms,
 )
-from inference_math.unit.types import Asked, CoefficientValues, DrawnCoefficients, Row, StepCosts
+from inference_math.unit.types import CoefficientValues, DrawnCoefficients, OperatingPoint, Problem, StepCosts
 from inference_math.workload.lengths import geometric_cv
 from inference_math.workload.requests import Workload
 from inference_math_planner.answers.card import sized_as
 from inference_math_planner.answers.types import Sized
 from inference_math_planner.fleets.goodput import Tally, geometric_rows, goodput, requests_at, rows_like
-from inference_math_planner.fleets.types import Arriving, Draw, DrawnUnit, FleetGoal, RequestSource, Standing
+from inference_math_planner.fleets.types import Arriving, Draw, DrawnUnit, FleetCandidate, FleetGoal, RequestSource
 
 DRAWN = 16  # of the calibration's draws, each with arrivals of its own
 MEASURED = 400  # requests of a simulation
@@ -90,7 +90,7 @@ STRIDE = 1.3  # from one number of replicas to the next, until one is enough
 LEAST = 0.02  # of full load: what is sustained below it is nothing
 
 
-def fleet_settings(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
+def fleet_settings(problem: Problem, settings: dict[str, OperatingPoint]) -> dict[str, OperatingPoint]:
     """Return the architectures that fleets are made of, with their settings: all that meet the SLA at full load.
 
     And prompts whole beside decodes, wherever whole prompts before them do. At full load each step has its part of a
@@ -98,17 +98,17 @@ def fleet_settings(asked: Asked, settings: dict[str, Row]) -> dict[str, Row]:
     What is asked has answers that scatter as those of a fleet do: of them fewer fit at once than of the equal ones that
     a plan may be made of, and no row has more decodes than fit.
     """
-    found: dict[str, Row] = {}
+    feasible: dict[str, OperatingPoint] = {}
     for name in ARCHITECTURES:
         if settings[name].rate > 0:
-            most = places(of_architecture(asked, name))
-            found[name] = seated(settings[name], min(settings[name].batch, most))
-    if "aggregated" in found and "chunked" not in found and target_of(asked).mixes:
-        found["chunked"] = settings_row(places(asked), asked.work.n_in, NEVER, NEVER)
-    return found
+            most = kv_seqs(of_architecture(problem, name))
+            feasible[name] = seated(settings[name], min(settings[name].batch, most))
+    if "aggregated" in feasible and "chunked" not in feasible and search_constants(problem).mixes:
+        feasible["chunked"] = settings_row(kv_seqs(problem), problem.work.n_in, NEVER, NEVER)
+    return feasible
 
 
-def trials(asked: Asked, name: str, row: Row) -> list[Row]:
+def trials(problem: Problem, name: str, row: OperatingPoint) -> list[OperatingPoint]:
     """Return the rows to try: an architecture's own, with more decodes, chunks up to whole prompts, or all splits.
 
     At part load a larger chunk brings the first token sooner, and a request's mean TPOT bears some long steps: so as
@@ -116,23 +116,23 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
     quantile of the gaps. Pools have so many in any case: a decode that waits for a place waits in its gaps. Pools that
     are equally fast at full load are not at part load: prompts wait for a unit.
     """
-    n_in = asked.work.n_in
-    found: list[Row] = []
+    n_in = problem.work.n_in
+    rows: list[OperatingPoint] = []
     seats = [row.batch]
-    if places(asked) > row.batch:
-        seats.append(places(asked))
+    if kv_seqs(problem) > row.batch:
+        seats.append(kv_seqs(problem))
     if name == "aggregated":
         if len(seats) > 1 and seats[1] >= APART * seats[0]:
             seats.append(ceil((seats[0] * seats[1]) ** 0.5))
         for batch in seats:
-            found.append(seated(row, batch))
-        return found
+            rows.append(seated(row, batch))
+        return rows
     if name == "disaggregated":
-        units, size = asked.units, prefill_size(asked)
+        units, size = problem.units, prefill_size(problem)
         for prefill in range(1, most_prefill(units, size) + 1, max(1, floor(units / SPLITS))):
-            split = changed(asked, row, row.chunk, prefill, left_to_decode(units, prefill, size))
-            found.append(seated(split, seats[len(seats) - 1]))
-        return found
+            split = changed(problem, row, row.chunk, prefill, left_to_decode(units, prefill, size))
+            rows.append(seated(split, seats[len(seats) - 1]))
+        return rows
     whole = max(n_in, row.chunk)
     chunks = [whole]
     for factor in LARGER:
@@ -142,16 +142,16 @@ def trials(asked: Asked, name: str, row: Row) -> list[Row]:
         chunks.append(row.chunk)
     for chunk in chunks:
         for batch in seats:
-            found.append(seated(changed(asked, row, chunk, NEVER, NEVER), batch))
-    return found
+            rows.append(seated(changed(problem, row, chunk, NEVER, NEVER), batch))
+    return rows
 
 
-def seated(row: Row, batch: float) -> Row:
+def seated(row: OperatingPoint, batch: float) -> OperatingPoint:
     """Return a row with so many places for decodes."""
     return replace(row, batch=batch)
 
 
-def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
+def full(problem: Problem, name: str, row: OperatingPoint, one: StepCosts) -> float:
     """Return the requests/s of a replica, all its units, at full load with the settings of a row.
 
     Of pools all groups of a unit's GPUs have as many prompts. No more decode beside chunks than these replace when they
@@ -159,71 +159,73 @@ def full(asked: Asked, name: str, row: Row, one: StepCosts) -> float:
     """
     chunk = row.chunk
     if name == "disaggregated":
-        chunk = of_group(asked, row).chunk * ranks_of(prefill_unit(asked))
-    own, target = changed(asked, row, chunk, row.prefill_units, row.decode_units), target_of(asked)
+        chunk = of_group(problem, row).chunk * ranks_of(prefill_unit(problem))
+    own, constants = changed(problem, row, chunk, row.prefill_units, row.decode_units), search_constants(problem)
     if name == "disaggregated":
-        return pools_rate(target, one, own)
+        return pools_rate(constants, one, own)
     if name == "aggregated":
-        return floor(row.batch) / round_trip(one.mixed, floor(row.batch), target.steps) * asked.units
+        return floor(row.batch) / round_trip(one.step_seconds, floor(row.batch), constants.steps) * problem.units
     if name == "chunked":
-        fed = target.groups * chunk * max(target.steps - 1, 1) / target.n_in
+        fed = constants.groups * chunk * max(constants.steps - 1, 1) / constants.n_in
         own = replace(own, batch=min(row.batch, fed))
-    return loaded(target, one, name, own).rate * asked.units
+    return at_full_load(constants, one, name, own).rate * problem.units
 
 
-def system_for(asked: Asked, name: str, row: Row) -> System:
+def system_for(problem: Problem, name: str, row: OperatingPoint) -> System:
     """Return an architecture's row as what the simulator runs."""
-    unit, work, first = asked.unit, asked.work, prefill_unit(asked)
+    unit, work, first = problem.unit, problem.work, prefill_unit(problem)
     ranks = ranks_of(first)
     n_in, batch = work.n_in, ceil(row.batch)
     cached = stored_tokens(n_in, work.alpha)
     # What is written waits with what is loaded: of recorded requests as much with each stored token.
-    waits = kv_moved(unit, work, asked.read_bw) / cached if cached > 0 else 0.0
+    waits = kv_moved(unit, work, problem.read_bw) / cached if cached > 0 else 0.0
     pools = name == "disaggregated"
-    incoming = sent_bytes(asked) / n_in / asked.pool_bw
+    incoming = sent_bytes(problem) / n_in / problem.pool_bw
     # Each group of attention has a whole prompt, or a chunk, of its own.
     budget, most, own = inf, batch, unit.layout.dp
-    if name == "aggregated" and asked.engine.scheduler.counts_decodes:  # whose steps have a whole prompt's tokens
-        budget = unit_budget(asked, whole_prompt(asked), batch)
+    if name == "aggregated" and problem.engine.scheduler.counts_decodes:  # whose steps have a whole prompt's tokens
+        budget = max_num_batched_tokens(problem, whole_prompt(problem), batch)
     if name == "disaggregated":
-        budget, own = computed_tokens(asked, of_group(asked, row)), 1
+        budget, own = computed_tokens(problem, of_group(problem, row)), 1
     if name == "chunked":  # prompts under way hold places, too
-        budget = unit_budget(asked, computed_tokens(asked, row), batch)
-        most = unit_seats(asked, row)
+        budget = max_num_batched_tokens(problem, computed_tokens(problem, row), batch)
+        most = max_num_seqs(problem, row)
     return System(
-        engines=1 if name == "disaggregated" else asked.units,
+        engines=1 if name == "disaggregated" else problem.units,
         prefill_units=floor(row.prefill_units) if pools else 0, groups=ranks,
-        decode_units=floor(row.decode_units) if pools else asked.units,
+        decode_units=floor(row.decode_units) if pools else problem.units,
         transfer=ranks * incoming * unit.gpus / first.gpus, incoming=incoming,
         budget=budget, max_batch=most,
-        kv_capacity=kv_pooled(unit, n_in + work.n_out, asked.engine.memory.windows),
-        grows=asked.engine.memory.kv_grows, load=waits,
-        gives=unit.gives, brings=verify_tokens(asked), admission=Habits(ahead=asked.ahead),
-        ranks=own,
+        kv_capacity=kv_pooled(unit, n_in + work.n_out, problem.engine.memory.windows),
+        grows=problem.engine.memory.kv_grows, load=waits,
+        accepted_per_step=unit.accepted_per_step, verified_per_step=verify_tokens(problem),
+        policy=SchedulerPolicy(ahead=problem.ahead), ranks=own,
     )  # fmt: skip
 
 
-def pace_of(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
-    """Return the steps of a unit under the coefficients `found`, a step and its prompts' part stretched."""
-    unit, work = asked.unit, asked.work
-    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, asked.engine.memory.windows)
-    return Pace(unit_terms(unit, moved_by(found, asked.moves)), floor_terms(unit), factors[0], factors[1], room)
+def pace_of(problem: Problem, coefficients: CoefficientValues, factors: list[float]) -> Pace:
+    """Return the steps of a unit under some `coefficients`, a step and its prompts' part stretched."""
+    unit, work = problem.unit, problem.work
+    room = BEYOND * kv_pooled(unit, work.n_in + work.n_out, problem.engine.memory.windows)
+    return Pace(
+        unit_terms(unit, moved_by(coefficients, problem.moves)), floor_terms(unit), factors[0], factors[1], room
+    )
 
 
-def prefill_pace(asked: Asked, found: CoefficientValues, factors: list[float]) -> Pace:
+def prefill_pace(problem: Problem, coefficients: CoefficientValues, factors: list[float]) -> Pace:
     """Return the steps of a unit of the prefill pool."""
-    moves = asked.pools[0].prefill_moves if len(asked.pools) > 0 else asked.moves
-    return pace_of(replace(asked, unit=prefill_unit(asked), moves=moves), found, factors)
+    moves = problem.pools[0].prefill_moves if len(problem.pools) > 0 else problem.moves
+    return pace_of(replace(problem, unit=prefill_unit(problem), moves=moves), coefficients, factors)
 
 
-def representative(asked: Asked, each: list[StepCosts]) -> list[int]:
+def representative(problem: Problem, each: list[StepCosts]) -> list[int]:
     """Return draws that stand for all, evenly spread: by what one more request costs, from the least to the most.
 
     Limits and units do not count, so that what is asked with others of these is asked under the same draws. Another
     unit puts the draws in another order, so that others stand for all: between two units whose costs lie close together
     fleets may differ by a unit for that alone.
     """
-    steps = answer_steps(asked.unit, asked.work.n_out)
+    steps = answer_steps(problem.unit, problem.work.n_out)
     needs = [one.ttft_1 + steps * (one.cache_read + one.own) for one in each]
     order = list(range(len(each)))
     order.sort(key=lambda i: needs[i])
@@ -254,14 +256,14 @@ def thinned(cv: float, seed: float, count: int, replicas: float) -> list[float]:
     a geometric number; see `cv_at_each`.
     """
     dice, varied = Dice(seed), cv**2
-    found: list[float] = []
+    gaps: list[float] = []
     total = 0.0
     for _ in range(count):
         passed = max(ceil(log1p(-dice.roll()) / log1p(-1 / replicas)), 1) if replicas > 1 else 1
         one = varied * gamma_of(passed / varied, dice) if varied > STEADY else passed
-        found.append(one)
+        gaps.append(one)
         total += one
-    return [one * count / total for one in found]
+    return [one * count / total for one in gaps]
 
 
 def dealt(trace: list[tuple[float, int, int, int]], replicas: int) -> list[Request]:
@@ -273,30 +275,30 @@ def dealt(trace: list[tuple[float, int, int, int]], replicas: int) -> list[Reque
     return requests
 
 
-def usually_under_way(asked: Asked, system: System, pace: StepTimes, rate: float) -> float:
+def usually_under_way(problem: Problem, system: System, pace: StepTimes, rate: float) -> float:
     """Return about how many requests of a replica decode at once, by Little's law and steps without prompts."""
     units = system.decode_units if system.prefill_units > 0 else system.engines
-    n_out, each = asked.work.n_out, rate / units
-    context, steps = asked.work.n_in + n_out / 2, answer_steps(asked.unit, n_out)
+    n_out, each = problem.work.n_out, rate / units
+    context, steps = problem.work.n_in + n_out / 2, answer_steps(problem.unit, n_out)
     decodes = 1.0
     for _ in range(SETTLES):
         decodes = min(max(each * steps * pace.bare(ceil(decodes), ceil(decodes) * context), 1.0), system.max_batch)
     return units * decodes
 
 
-def differ(asked: Asked, requests: list[Request], chances: list[float], place: int) -> None:
+def differ(problem: Problem, requests: list[Request], chances: list[float], place: int) -> None:
     """Let requests that draft differ in how many of their drafts are accepted, each by a chance of its own.
 
     The chance that one is accepted scatters by `ACCEPTED_SD` about its middle, as a logistic variable cut off at 0 and
     1. All together take as many steps for their tokens as if they were alike: what differs is who keeps the promise.
     """
-    unit = asked.unit
+    unit = problem.unit
     if not unit.drafts > 0:
         return
-    middle = middle_of_accepted(unit.drafts, unit.gives)
+    middle = middle_of_accepted(unit.drafts, unit.accepted_per_step)
     own = shuffled(chances, place + DRAWN, len(requests), 0.0)
     for i in range(len(requests)):
-        requests[i].gives = own_yield(unit.drafts, middle, own[i])
+        requests[i].accepted_per_step = own_yield(unit.drafts, middle, own[i])
 
 
 def own_yield(drafts: float, middle: float, chance: float) -> float:
@@ -305,14 +307,14 @@ def own_yield(drafts: float, middle: float, chance: float) -> float:
     return draft_yield(drafts, min(max(accepted, 0.0), 1.0))
 
 
-def middle_of_accepted(drafts: float, gives: float) -> float:
+def middle_of_accepted(drafts: float, accepted_per_step: float) -> float:
     """Return about which middle acceptance scatters, so that the harmonic mean of the yields is what a step gives."""
     low, high = -1.0, 2.0
     for _ in range(BISECTIONS):
         middle, steps = (low + high) / 2, 0.0
         for i in range(STRATA):
             steps += 1 / own_yield(drafts, middle, (i + 0.5) / STRATA) / STRATA
-        if steps > 1 / gives:
+        if steps > 1 / accepted_per_step:
             low = middle
         else:
             high = middle
@@ -323,15 +325,15 @@ def shuffled(values: list[float], place: int, count: int, mean: float) -> list[f
     """Return so many of the values, in an order that hangs on the place, scaled to a mean where one is given."""
     size = len(values)
     stride, at = place * 37 % (size - 1) + 1, place * 53 % size
-    found: list[float] = []
+    chosen_values: list[float] = []
     total = 0.0
     for _ in range(count):
-        found.append(values[at])
+        chosen_values.append(values[at])
         total += values[at]
         at = (at + stride) % size
     if mean > 0:
-        return [one * mean * count / total for one in found]
-    return found
+        return [one * mean * count / total for one in chosen_values]
+    return chosen_values
 
 
 def highest_rates(top: float, first: float, narrow: float, good: Callable[[float], bool]) -> tuple[float, float]:
@@ -387,13 +389,13 @@ def slow_places(count: int) -> int:
     return ceil(CAREFUL * count) - 1
 
 
-def sizes_of(asked: Asked, name: str) -> list[int]:
+def sizes_of(problem: Problem, name: str) -> list[int]:
     """Return the numbers of units that a replica may have: those of fewer are among those of more.
 
     The smallest pools are a prefill unit, on as many GPUs as it has, and one that decodes.
     """
     sizes: list[int] = []
-    own = of_architecture(asked, name)
+    own = of_architecture(problem, name)
     units = 1 + ceil(prefill_size(own) - LITTLE) if name == "disaggregated" else 1
     while units <= own.units:
         sizes.append(units)
@@ -401,12 +403,12 @@ def sizes_of(asked: Asked, name: str) -> list[int]:
     return sizes
 
 
-def smallest_gpus(asked: Asked, name: str) -> int:
+def smallest_gpus(problem: Problem, name: str) -> int:
     """Return the GPUs of the smallest replica of an architecture."""
-    own = of_architecture(asked, name)
+    own = of_architecture(problem, name)
     if name != "disaggregated":
         return own.unit.gpus
-    return prefill_unit(own).gpus + left_to_decode(sizes_of(asked, name)[0], 1, prefill_size(own)) * own.unit.gpus
+    return prefill_unit(own).gpus + left_to_decode(sizes_of(problem, name)[0], 1, prefill_size(own)) * own.unit.gpus
 
 
 class Replica:
@@ -415,16 +417,18 @@ class Replica:
     What was simulated is kept. `number` is that of its row, of `trials`; the draws go from the fastest to the slowest.
     """
 
-    def __init__(self, simulator: ReplicaSimulator, name: str, asked: Asked, row: Row, number: int) -> None:
+    def __init__(
+        self, simulator: ReplicaSimulator, name: str, problem: Problem, row: OperatingPoint, number: int
+    ) -> None:
         pools = name == "disaggregated"
         self.name = name
-        self.asked = asked
-        self.units = asked.units
+        self.problem = problem
+        self.units = problem.units
         self.row = row
         self.number = number
         self.prefill_units = floor(row.prefill_units) if pools else 0
-        self.decode_units = floor(row.decode_units) if pools else asked.units
-        self.gpus = self.prefill_units * prefill_unit(asked).gpus + self.decode_units * asked.unit.gpus
+        self.decode_units = floor(row.decode_units) if pools else problem.units
+        self.gpus = self.prefill_units * prefill_unit(problem).gpus + self.decode_units * problem.unit.gpus
         self._simulator = simulator
         self._tops: list[float] = []
         self._known: dict[tuple[int, float, bool], list[float]] = {}
@@ -436,10 +440,10 @@ class Replica:
             self._tops = [self.units * top for top in alone.tops()]
         elif len(self._tops) == 0:
             draws = self._simulator.drawn[self.name].draws
-            self._tops = [full(self.asked, self.name, self.row, draw.costs) for draw in draws]
+            self._tops = [full(self.problem, self.name, self.row, draw.costs) for draw in draws]
         return self._tops
 
-    def sure_top(self) -> float:
+    def rate_at_p90(self) -> float:
         """Return what it serves at full load in nine of ten draws."""
         tops = list(self.tops())
         tops.sort(key=lambda top: -top)
@@ -459,19 +463,19 @@ class Replica:
         return seen
 
     def _simulated(self, place: int, rate: float, hasty: bool) -> list[float]:
-        asked, source = self.asked, self._simulator.source
-        draw, system = self._simulator.drawn[self.name].draws[place], system_for(self.asked, self.name, self.row)
+        problem, source = self.problem, self._simulator.source
+        draw, system = self._simulator.drawn[self.name].draws[place], system_for(self.problem, self.name, self.row)
         if len(source.trace) > 0:
             replicas = ceil(source.goal.traffic / rate - 1e-9)
             requests = dealt(source.trace, min(max(replicas, 1), max(floor(len(source.trace) / SLICE), 1)))
             since, until = 0, len(requests)
         else:
-            under_way = usually_under_way(asked, system, draw.pace, rate)
+            under_way = usually_under_way(problem, system, draw.pace, rate)
             since = min(max(floor(BEFORE * MEASURED + 0.5), ceil(FILLS * under_way)), LONGEST)
             until = since + MEASURED
             requests = self._arriving(place, rate, until + max(ceil(AFTER * MEASURED), ceil(under_way)))
-        differ(asked, requests, source.lengths, place)
-        tally = Tally(asked.ttft, asked.tpot, draw.front, since, until, source.share, hasty)
+        differ(problem, requests, source.lengths, place)
+        tally = Tally(problem.ttft, problem.tpot, draw.front, since, until, source.share, hasty)
         return goodput(system, draw.prefill, draw.pace, requests, tally)
 
     def _arriving(self, place: int, rate: float, count: int) -> list[Request]:
@@ -482,16 +486,16 @@ class Replica:
             gaps = thinned(source.cv, known.seed, count, replicas_sharing(source.cv, source.goal, self.gpus, rate))
         return requests_at(gaps, known.rows, rate)
 
-    def keeps(self, rate: float, looked: int) -> bool:
+    def keeps(self, rate: float, draws_used: int) -> bool:
         """Tell whether the promise is kept at a rate in nine of ten draws; the slowest are asked first.
 
-        Only so many are `looked` at: of fewer than all it tells that the promise may be kept, or that it is not.
+        Only `draws_used` are simulated: fewer than all tell that the promise may be kept, or that it is not.
         """
         tops = self.tops()
         count = len(tops)
         spare = count - 1 - slow_places(count)  # draws that may miss it
-        for k in range(looked):
-            if looked - k <= spare:
+        for k in range(draws_used):
+            if draws_used - k <= spare:
                 return True
             place = count - 1 - k
             if rate > FULL * tops[place] or self.simulate(place, rate, True)[0] < 1:
@@ -523,27 +527,29 @@ class ReplicaSimulator:
     """
 
     def __init__(
-        self, asked: Asked, solved: Solution, draws: list[DrawnCoefficients], source: RequestSource
+        self, problem: Problem, solved: Solution, draws: list[DrawnCoefficients], source: RequestSource
     ) -> None:  # fmt: skip
         # Answers scatter as geometric ones do, be it that those of a plan are equal: fewer fit at once.
-        self.asked = replace(asked, work=replace(asked.work, lengths="geometric", cv=geometric_cv(asked.work.n_out)))
+        self.problem = replace(
+            problem, work=replace(problem.work, lengths="geometric", cv=geometric_cv(problem.work.n_out))
+        )
         self.solved = solved
         self.source = source
-        together = drawn_unit(self.asked, solved.costs, draws, 0.0)
+        together = drawn_unit(self.problem, solved.costs, draws, 0.0)
         apart = drawn_unit(
-            of_architecture(self.asked, "disaggregated"), solved.pool_costs, draws, asked.handover
+            of_architecture(self.problem, "disaggregated"), solved.pool_costs, draws, problem.handover
         )  # fmt: skip
         # Settings are chosen under the draws that stand for all.
-        chosen = solved_under(asked, solved, draws, together.places)
+        chosen = solved_under(problem, solved, draws, together.places)
         other = [k for k in range(len(apart.places)) if apart.places[k] != together.places[k]]
-        pooled = solved_under(asked, solved, draws, apart.places) if len(other) > 0 else chosen
+        pooled = solved_under(problem, solved, draws, apart.places) if len(other) > 0 else chosen
         self.drawn: dict[str, DrawnUnit] = {}
-        settings: dict[str, Row] = {}
+        settings: dict[str, OperatingPoint] = {}
         for name in ARCHITECTURES:
             pools = name == "disaggregated"
             self.drawn[name] = apart if pools else together
             settings[name] = pooled[name] if pools else chosen[name]
-        self.settings = fleet_settings(self.asked, settings)
+        self.settings = fleet_settings(self.problem, settings)
         self.count = len(together.places)
         self._replicas: dict[tuple[str, int], list[Replica]] = {}
         self._arrivals = [Arriving(gaps=[], rows=[], seed=0.0) for _ in together.places]
@@ -551,7 +557,7 @@ class ReplicaSimulator:
     def arrivals(self, place: int, count: int) -> Arriving:
         """Return so many arrivals of a draw, kept until another number is asked for."""
         if len(self._arrivals[place].rows) != count:
-            self._arrivals[place] = arriving(self.source, self.asked.work, place, count)
+            self._arrivals[place] = arriving(self.source, self.problem.work, place, count)
         return self._arrivals[place]
 
     def pause(self) -> None:
@@ -562,23 +568,23 @@ class ReplicaSimulator:
         longest = 0
         for n_in, n_out, _ in self.source.like:
             longest = max(longest, n_in + n_out)
-        rooms = [system_for(self.drawn[name].asked, name, self.settings[name]).kv_capacity for name in self.settings]
+        rooms = [system_for(self.drawn[name].problem, name, self.settings[name]).kv_capacity for name in self.settings]
         return len([room for room in rooms if longest > room]) == 0
 
     def replicas(self, name: str, units: int) -> list[Replica]:
         """Return the replicas of so many units, by their rows."""
         key = (name, units)
-        found = self._replicas.get(key, [])
-        if len(found) == 0:
-            own = of_units(self.drawn[name].asked, units)
+        replicas = self._replicas.get(key, [])
+        if len(replicas) == 0:
+            own = of_units(self.drawn[name].problem, units)
             rows = trials(own, name, self.settings[name])
-            found = [Replica(self, name, own, rows[i], i) for i in range(len(rows))]
-            self._replicas[key] = found
-        return found
+            replicas = [Replica(self, name, own, rows[i], i) for i in range(len(rows))]
+            self._replicas[key] = replicas
+        return replicas
 
     def smallest(self, name: str) -> Replica:
         """Return the smallest replica of an architecture, with the settings that are tried first."""
-        return self.replicas(name, sizes_of(self.asked, name)[0])[0]
+        return self.replicas(name, sizes_of(self.problem, name)[0])[0]
 
     def able(self, names: list[str]) -> bool:
         """Tell whether some replica may keep the promise with next to nothing to do; if none may, none does under load.
@@ -601,22 +607,22 @@ def arriving(source: RequestSource, work: Workload, place: int, count: int) -> A
     return Arriving(gaps=shuffled(source.gaps, place, count, 1.0), rows=rows, seed=lengths[0])
 
 
-def drawn_unit(asked: Asked, costs: list[StepCosts], draws: list[DrawnCoefficients], handover: float) -> DrawnUnit:
+def drawn_unit(problem: Problem, costs: list[StepCosts], draws: list[DrawnCoefficients], handover: float) -> DrawnUnit:
     """Return a unit that does both, or one of pools, under the draws that stand for all."""
-    places = representative(asked, costs)
+    places = representative(problem, costs)
     few: list[Draw] = []
     for i in places:
-        found, factors = draws[i]
-        pace, prefill = pace_of(asked, found, factors), prefill_pace(asked, found, factors)
+        coefficients, factors = draws[i]
+        pace, prefill = pace_of(problem, coefficients, factors), prefill_pace(problem, coefficients, factors)
         few.append(Draw(pace=pace, prefill=prefill, front=costs[i].front + handover, costs=costs[i]))
-    return DrawnUnit(asked=asked, places=places, draws=few)
+    return DrawnUnit(problem=problem, places=places, draws=few)
 
 
 def solved_under(
-    asked: Asked, solved: Solution, draws: list[DrawnCoefficients], places: list[int]
-) -> dict[str, Row]:  # fmt: skip
+    problem: Problem, solved: Solution, draws: list[DrawnCoefficients], places: list[int]
+) -> dict[str, OperatingPoint]:  # fmt: skip
     """Return the settings that are chosen under a few of the draws."""
-    return solved.settings if len(places) == len(draws) else solve(asked, [draws[i] for i in places]).settings
+    return solved.settings if len(places) == len(draws) else solve(problem, [draws[i] for i in places]).settings
 
 
 class Candidate(Record):
@@ -641,19 +647,19 @@ def candidates(simulator: ReplicaSimulator, name: str, goal: FleetGoal) -> list[
 
     Before it what would be with queues as usual; of equal ones those of most units, whose queues are the shortest.
     """
-    found: list[Candidate] = []
-    sizes = sizes_of(simulator.asked, name)
+    options: list[Candidate] = []
+    sizes = sizes_of(simulator.problem, name)
     sizes.reverse()
     for units in sizes:
         for replica in simulator.replicas(name, units):
-            top = replica.sure_top()
+            top = replica.rate_at_p90()
             bound, usual = cost(FULL * top, replica.gpus, goal), cost(GUESS * top, replica.gpus, goal)
             if bound < inf:
-                found.append(Candidate(replica=replica, bound=bound, usual=usual))
-    usually = list(found)
+                options.append(Candidate(replica=replica, bound=bound, usual=usual))
+    usually = list(options)
     usually.sort(key=lambda candidate: candidate.usual)
-    found.sort(key=lambda candidate: candidate.bound)
-    return led_by(usually[0].replica, found) if len(found) > 0 else found
+    options.sort(key=lambda candidate: candidate.bound)
+    return led_by(usually[0].replica, options) if len(options) > 0 else options
 
 
 def led_by(replica: Replica, others: list[Candidate]) -> list[Candidate]:
@@ -675,13 +681,15 @@ def no_better(replica: Replica, many: int, failed: list[Incumbent]) -> bool:
     return False
 
 
-def best_among(tried: list[Candidate], none: Incumbent, goal: FleetGoal, looked: int, before: Incumbent) -> Incumbent:
-    """Return the best fleet of some candidates, as far as so many draws that are `looked` at tell; else `none`.
+def best_among(
+    tried: list[Candidate], none: Incumbent, goal: FleetGoal, draws_used: int, before: Incumbent
+) -> Incumbent:
+    """Return the best fleet of some candidates, as far as `draws_used` tell, the slowest; else `none`.
 
     Of equal ones the first. What costs more without queues than the best so far needs no simulation; of the rest each
     is asked once whether it does better. A fleet that was the best `before`, of the first of them, shortens the search.
     """
-    best, at = none, -1
+    best, best_place = none, -1
     failed: list[Incumbent] = []
     order = list(range(len(tried)))
     # Large replicas share their queues: where they fail, small ones do. Pools are split into whole units: not so there.
@@ -689,43 +697,43 @@ def best_among(tried: list[Candidate], none: Incumbent, goal: FleetGoal, looked:
         order.sort(key=lambda i: -tried[i].replica.units if i > 0 or before.replicas == 0 else -inf)
     for i in order:
         replica = tried[i].replica
-        bar = best.cost + 1 if i < at else best.cost
-        most = most_replicas(replica.gpus, goal, bar)
-        if tried[i].bound >= bar or (most > 0 and no_better(replica, most, failed)):
+        cost_to_beat = best.cost + 1 if i < best_place else best.cost
+        most = most_replicas(replica.gpus, goal, cost_to_beat)
+        if tried[i].bound >= cost_to_beat or (most > 0 and no_better(replica, most, failed)):
             continue
         near = best if best.replicas > 0 else before
         if goal.have > 0:
-            fleet = most_served(replica, most, best, looked, near.rate if replica is near.replica else 0.0)
+            fleet = most_served(replica, most, best, draws_used, near.rate if replica is near.replica else 0.0)
         else:
-            fleet = fewest(replica, most, near, goal, looked)
-        if fleet.replicas > 0 and fleet.cost < bar:
-            best, at = fleet, i
+            fleet = fewest(replica, most, near, goal, draws_used)
+        if fleet.replicas > 0 and fleet.cost < cost_to_beat:
+            best, best_place = fleet, i
         elif most > 0:
             failed.append(Incumbent(replica=replica, replicas=most))
     return best
 
 
-def most_replicas(gpus: int, goal: FleetGoal, bar: float) -> int:
-    """Return how many replicas fit into the GPUs that there are, or cost less than a bar; 0 for any number."""
+def most_replicas(gpus: int, goal: FleetGoal, cost_to_beat: float) -> int:
+    """Return how many replicas fit into the GPUs that there are, or cost less than another fleet; 0 for any number."""
     if goal.have > 0:
         return floor(goal.have / gpus)
-    return ceil(bar / gpus) - 1 if bar < inf else 0
+    return ceil(cost_to_beat / gpus) - 1 if cost_to_beat < inf else 0
 
 
-def cheapest(simulator: ReplicaSimulator, name: str, goal: FleetGoal, bar: float) -> Incumbent:
+def cheapest(simulator: ReplicaSimulator, name: str, goal: FleetGoal, cost_to_beat: float) -> Incumbent:
     """Return the fleet of an architecture of the fewest GPUs that keep the promise for the traffic.
 
     Or with which the GPUs that there are serve most. The slowest draws are asked first; all of them about what is the
-    best by these. No replicas where none keeps the promise at less than a `bar`; see `cost`.
+    best by these. No replicas where none keeps the promise at less than `cost_to_beat`; see `cost`.
     """
-    tried = [candidate for candidate in candidates(simulator, name, goal) if candidate.bound < bar]
-    none = Incumbent(replica=simulator.smallest(name), cost=bar)
+    tried = [candidate for candidate in candidates(simulator, name, goal) if candidate.bound < cost_to_beat]
+    none = Incumbent(replica=simulator.smallest(name), cost=cost_to_beat)
     first = best_among(tried, none, goal, min(FIRST, simulator.count), none)
     return best_among(led_by(first.replica, tried), none, goal, simulator.count, first) if first.replicas > 0 else none
 
 
-def least_of(simulator: ReplicaSimulator, names: list[str], goal: FleetGoal, bar: float) -> float:
-    """Return what the best of some architectures costs, if that is less than a `bar`; else infinity.
+def least_of(simulator: ReplicaSimulator, names: list[str], goal: FleetGoal, cost_to_beat: float) -> float:
+    """Return what the best of some architectures costs, if that is less than `cost_to_beat`; else infinity.
 
     Minus requests/s where there are GPUs, or GPUs for the traffic: what another layout is held against.
     """
@@ -733,44 +741,44 @@ def least_of(simulator: ReplicaSimulator, names: list[str], goal: FleetGoal, bar
     if not simulator.holds() or not simulator.able(own):
         return inf
     own.sort(key=lambda name: -told_rate(simulator.solved, name)[0])
-    least = bar
+    least = cost_to_beat
     for name in own:
         least = cheapest(simulator, name, goal, least).cost
-    return least if least < bar else inf
+    return least if least < cost_to_beat else inf
 
 
-def most_served(replica: Replica, many: int, best: Incumbent, looked: int, guess: float) -> Incumbent:
+def most_served(replica: Replica, many: int, best: Incumbent, draws_used: int, start: float) -> Incumbent:
     """Return as many replicas as there are, at the rate at which each keeps the promise, if that is more than the best.
 
     Else none. Other settings of the same units must be better by more than simulations resolve. The rate is one that
-    was tried: looked for from a `guess`, if that is; only so many draws are `looked` at, see `keeps`.
+    was tried: looked for from a `start`, if that is; only `draws_used` are simulated, see `keeps`.
     """
-    top, least = replica.sure_top(), 0.0
+    top, least = replica.rate_at_p90(), 0.0
 
     def good(rate: float) -> bool:
-        return replica.keeps(rate, looked)
+        return replica.keeps(rate, draws_used)
 
     if best.cost < inf:
         alike = best.replicas > 0 and replica.units == best.replica.units and replica.name != "disaggregated"
         least = (RESOLVED if alike else BEATS) * max(-best.cost, 0.0) / many
     if least > 0 and (least > FULL * top or not good(least)):
         return Incumbent(replica=replica)
-    rate = highest_rates(top, guess if guess > 0 else max(least, GUESS * top), NARROW, good)[0]
+    rate = highest_rates(top, start if start > 0 else max(least, GUESS * top), NARROW, good)[0]
     return Incumbent(replica=replica, replicas=many if rate > 0 else 0, rate=rate, cost=-rate * many)
 
 
-def fewest(replica: Replica, most: int, near: Incumbent, goal: FleetGoal, looked: int) -> Incumbent:
+def fewest(replica: Replica, most: int, near: Incumbent, goal: FleetGoal, draws_used: int) -> Incumbent:
     """Return the fewest replicas that keep the promise for a traffic, at most so many if `most` is not 0; else none.
 
-    Only so many draws are `looked` at; see `keeps`. It looks first where another fleet is, as a share of full load.
+    Only `draws_used` are simulated; see `keeps`. It looks first where another fleet is, as a share of full load.
     """
-    top, traffic = replica.sure_top(), goal.traffic
+    top, traffic = replica.rate_at_p90(), goal.traffic
 
     def fleet_of(many: int) -> Incumbent:
         return Incumbent(replica=replica, replicas=many, rate=traffic / max(many, 1), cost=1.0 * many * replica.gpus)
 
     def missed(many: int) -> bool:
-        return not replica.keeps(traffic / many, looked)
+        return not replica.keeps(traffic / many, draws_used)
 
     short = ceil(traffic / (FULL * top)) - 1 if top > 0 else 0
     if near.replica is replica and near.replicas > 0 and not missed(near.replicas):
@@ -783,7 +791,7 @@ def fewest(replica: Replica, most: int, near: Incumbent, goal: FleetGoal, looked
     while steps[len(steps) - 1] < end:
         step = ceil(steps[len(steps) - 1] * STRIDE)
         steps.append(step if most <= 0 else min(step, most))
-    share = near.rate / near.replica.sure_top() if near.replicas > 0 else GUESS
+    share = near.rate / near.replica.rate_at_p90() if near.replicas > 0 else GUESS
     last = len(steps) - 1 if most > 0 else len(steps)
     at = min(len([step for step in steps if step < traffic / (share * top)]), last)
     while at < last and missed(steps[at]):
@@ -796,10 +804,10 @@ def fewest(replica: Replica, most: int, near: Incumbent, goal: FleetGoal, looked
     return fleet_of(short + 1 + largest_whole(steps[at] - short - 1, lambda more: missed(short + more)))
 
 
-def rate_at(replica: Replica, place: int, guess: float) -> float:
+def rate_at(replica: Replica, place: int, start: float) -> float:
     """Return about what a replica sustains in a draw."""
     top = replica.tops()[place]
-    low, high = highest_rates(top, guess * top, WIDE, lambda rate: replica.simulate(place, rate, True)[0] >= 1)
+    low, high = highest_rates(top, start * top, WIDE, lambda rate: replica.simulate(place, rate, True)[0] >= 1)
     between_both: float = (low * high) ** 0.5
     return between_both
 
@@ -812,29 +820,29 @@ def sustained(replica: Replica) -> list[float]:
     """
     tops = replica.tops()
     count = len(tops)
-    found: list[float] = [-1.0 for _ in tops]
-    guess = GUESS
+    rates: list[float] = [-1.0 for _ in tops]
+    start = GUESS
     for place in range(count):
         if place % APART_DRAWS == 0 or place == count - 1:
-            found[place] = rate_at(replica, place, guess)
-            share = found[place] / tops[place]
-            guess = max(share, LEAST) if share > 0 else guess
+            rates[place] = rate_at(replica, place, start)
+            share = rates[place] / tops[place]
+            start = max(share, LEAST) if share > 0 else start
     for place in range(count):
-        if found[place] < 0:
+        if rates[place] < 0:
             before = place - place % APART_DRAWS
             after = min(before + APART_DRAWS, count - 1)
-            low, high = found[before] / tops[before], found[after] / tops[after]
+            low, high = rates[before] / tops[before], rates[after] / tops[after]
             part = (place - before) / (after - before)
             either = min(low, high) > 0
-            found[place] = tops[place] * (low + part * (high - low)) if either else rate_at(replica, place, GUESS)
-    return found
+            rates[place] = tops[place] * (low + part * (high - low)) if either else rate_at(replica, place, GUESS)
+    return rates
 
 
-def standing(simulator: ReplicaSimulator, name: str, goal: FleetGoal) -> Standing:
+def best_fleet(simulator: ReplicaSimulator, name: str, goal: FleetGoal) -> FleetCandidate:
     """Return the best replica of an architecture, and the fleet of it: none where it keeps the promise nowhere."""
     best = cheapest(simulator, name, goal, inf)
     replica = best.replica
-    fleet = Standing(
+    fleet = FleetCandidate(
         name=name, units=replica.units, row=replica.number, gpus=replica.gpus, each=sustained(replica),
         replicas=best.replicas, idle=0 if best.replicas > 0 else replica.kept_idle(),
     )  # fmt: skip
@@ -843,7 +851,7 @@ def standing(simulator: ReplicaSimulator, name: str, goal: FleetGoal) -> Standin
     return fleet
 
 
-def settle(fleet: Standing, best: Incumbent, goal: FleetGoal) -> None:
+def settle(fleet: FleetCandidate, best: Incumbent, goal: FleetGoal) -> None:
     """Say of a fleet how many GPUs it has, what it serves, and what its requests see at that, by the draws."""
     replica, many, owned = best.replica, best.replicas, goal.have > 0
     rate = many * best.rate if owned else goal.traffic
@@ -863,26 +871,26 @@ def settle(fleet: Standing, best: Incumbent, goal: FleetGoal) -> None:
     gpus, served = many * replica.gpus, spread_of([many * each for each in fleet.each])
     fleet.gpus_all = fixed(gpus) if owned else [gpus, min(spans[0], gpus), max(spans[1], gpus)]
     fleet.rate = [rate, min(served[0], rate), max(served[1], rate)] if owned else fixed(rate)
-    fleet.sold, fleet.full, fleet.kept = rate, median([many * top for top in tops]), kept / len(tops)
+    fleet.sold, fleet.full, fleet.feasible_share = rate, median([many * top for top in tops]), kept / len(tops)
     fleet.ttft, fleet.tpot = middle_of(first), middle_of(gaps)
 
 
-def fleet_sized(replica: Replica, fleet: Standing) -> Sized:
+def fleet_sized(replica: Replica, fleet: FleetCandidate) -> Sized:
     """Return what a card compares of a fleet."""
-    size = sized_as(replica.asked, replica.name, replica.units, replica.row)
+    size = sized_as(replica.problem, replica.name, replica.units, replica.row)
     size.replicas, size.gpus, size.rate = fleet.replicas, fleet.gpus_all, fleet.rate
-    size.ttft, size.tpot, size.kept = fleet.ttft, fleet.tpot, fleet.kept
+    size.ttft, size.tpot, size.feasible_share = fleet.ttft, fleet.tpot, fleet.feasible_share
     return size
 
 
-def crowd(
-    fleets: dict[str, Standing], goal: FleetGoal, count: int, doubts: dict[str, list[float]]
+def choose_fleet(
+    fleets: dict[str, FleetCandidate], goal: FleetGoal, count: int, gain_errors: dict[str, list[float]]
 ) -> Solution:  # fmt: skip
     """Return which architecture's fleet keeps the promise with the fewest GPUs, or serves most on those that there are.
 
     Equal ones are ordered by what they serve in the mean over the draws. It is a tie if the next is as good, as far as
-    simulations tell rates apart, or if the first is the best less often than `LIKELY` over draws and `doubts`. Replicas
-    are whole in each draw, too, and of the size that was chosen for nine in ten.
+    simulations tell rates apart, or if the first is the best less often than `LIKELY` over draws and gain errors.
+    Replicas are whole in each draw, too, and of the size that was chosen for nine in ten.
     """
     rates: dict[str, list[float]] = {}
     costs: dict[str, float] = {}
@@ -894,7 +902,7 @@ def crowd(
             rates[name] = [worth(rate, fleet.gpus, goal) for rate in fleet.each]
             costs[name] = -fleet.sold if goal.have > 0 else fleet.gpus_all[0]
         goodput[name] = mean_of(rates[name])
-    solution = chosen(rates, goodput, doubts)
+    solution = chosen(rates, goodput, gain_errors)
     order = solution.order
     order.sort(key=lambda name: costs[name] if costs[name] < inf else 1e300)  # of equal ones the first stays the first
     first, second = order[0], order[1]

@@ -69,10 +69,10 @@ class StoredRun:
 
     def summary(self) -> pd.Series[float]:
         """Return the summary of the run, and ``found_…`` of each tier."""
-        told = self.run.summary()
-        for tier, found in zip(self.tiers["tier"], self.tiers["found"], strict=True):
-            told[f"found_{tier}"] = found
-        return told
+        summary = self.run.summary()
+        for tier, share in zip(self.tiers["tier"], self.tiers["found"], strict=True):
+            summary[f"found_{tier}"] = share
+        return summary
 
 
 def with_stores(
@@ -228,8 +228,8 @@ class _KeptRoom(Room):
     def expect(self, request: Request, blocks: Sequence[Hashable], prompt: int) -> None:
         """Note the blocks of a request, of which so many are its prompt's and can be found."""
         if self._all(request) > self._whole:
-            told = f"{request.n_in + request.n_out} tokens, in blocks of {self.block_tokens}"
-            raise ValueError(f"kv_capacity must hold the longest request, {told}")
+            length = f"{request.n_in + request.n_out} tokens, in blocks of {self.block_tokens}"
+            raise ValueError(f"kv_capacity must hold the longest request, {length}")
         self._blocks[request.number] = blocks, prompt
 
     def fits(self, request: Request, beside: float) -> bool:
@@ -269,8 +269,8 @@ class _KeptRoom(Room):
         """Return the tiers, and what each found and took in during so many seconds since the warm-up."""
         came = np.subtract(self._stores.written, self._written) * self.block_tokens
         names = ["hbm", *(f"tier {k}" for k in range(1, len(self._found)))]
-        found = np.array(self._found) / max(self._prompts, 1)
-        return pd.DataFrame({"tier": names, "found": found, "written": came / max(seconds, 1e-12)})
+        shares = np.array(self._found) / max(self._prompts, 1)
+        return pd.DataFrame({"tier": names, "found": shares, "written": came / max(seconds, 1e-12)})
 
     def _all(self, request: Request) -> int:
         return -(-(request.n_in + request.n_out) // self.block_tokens)

@@ -13,7 +13,7 @@ from msgspec import structs
 from inference_math.catalogue.tiers import tier
 from inference_math.evidence.checks import ANY_POSITIVE, AT_LEAST_ZERO, as_number, as_whole
 from inference_math.evidence.numerals import as_gb, digits, percent
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser.case import DRAWS, Case, refuse_nodes
 from inference_math.optimiser.types import Verdict
 from inference_math.optimiser.verdict import cell, worded
@@ -123,7 +123,7 @@ class Ladder:
             }
         )
         legend = [{"key": "ladder.limits" if limited else "ladder.fit"}, " ", {"key": "ladder.columns"}]
-        return "\n".join([*self.head, *self.notes, "", shown.to_string(index=False), say(legend)])
+        return "\n".join([*self.head, *self.notes, "", shown.to_string(index=False), render(legend)])
 
 
 def size_store(
@@ -178,34 +178,34 @@ def size_store(
         raise ValueError(f"tiers must have at most {_MOST:g} bytes each")
     refuse_nodes(unit)
     if unit.kv_tokens(turns.longest) < unit.dp * turns.longest:
-        told = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
-        raise ValueError(f"unit must hold the longest request, {told}, beside its weights")
+        length = f"{turns.longest:,} tokens" + (f" in each of {unit.dp} groups of attention" if unit.dp > 1 else "")
+        raise ValueError(f"unit must hold the longest request, {length}, beside its weights")
     case = Case(unit, Workload(whole.prompt, turns.answer), sla or SLA(1.0, 1.0))
     cost = Steps(unit.near(case.work))
     sizes = [[size, one.read_bw] for _, one, size in places]
     habits = session_habits(replace(habit, groups=unit.dp), cost)
-    asked = ladder_numbers(turns, as_number("users", users, ANY_POSITIVE), case.asked, count, sizes, habits)
-    each, limits = asked.bytes, [sla.ttft, sla.tpot] if sla else []
-    found = ladder_found(asked, cost, case.asked, case.pairs(DRAWS), limits, known_comparisons()["store"])
-    rows = pd.DataFrame(map(structs.asdict, found.rows)).drop(columns="found")
+    setup = ladder_numbers(turns, as_number("users", users, ANY_POSITIVE), case.problem, count, sizes, habits)
+    each, limits = setup.bytes, [sla.ttft, sla.tpot] if sla else []
+    ladder = ladder_found(setup, cost, case.problem, case.pairs(DRAWS), limits, known_comparisons()["store"])
+    rows = pd.DataFrame(map(structs.asdict, ladder.rows)).drop(columns="found")
     rows.insert(0, "tier", ["hbm", *tiers])
-    rows.insert(1, "gb", [count * held * each / 1e9 for held in asked.tokens])
-    rows.insert(2, "tokens", [count * held for held in asked.tokens])
+    rows.insert(1, "gb", [count * held * each / 1e9 for held in setup.tokens])
+    rows.insert(2, "tokens", [count * held for held in setup.tokens])
     rows["gain"] = rows["rate"] / rows["rate"].iloc[0]
-    rows[["chance", "sure"]] = pd.DataFrame(map(structs.asdict, found.sure))
-    rows["kept"] = found.kept if sla else nan
-    needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, found.sizes, strict=True)}
+    rows[["chance", "sure"]] = pd.DataFrame(map(structs.asdict, ladder.sure))
+    rows["kept"] = ladder.kept if sla else nan
+    needed = {share: size * each / 1e9 for share, size in zip(FOUND_SHARES, ladder.sizes, strict=True)}
     return Ladder(
-        rows, needed, ceiling_of(asked), whole.prompt, whole.prompt * each / 1e9, asked.users, turns.think,
-        count, count * unit.gpus, found.units, (found.ends[0], found.ends[1]),
-        tuple(map(_gain_said, rows["gain"], found.sure)),
-        tuple(found.rows[-1].found), tuple(map(say, found.head)), tuple(map(say, found.notes)),
+        rows, needed, ceiling_of(setup), whole.prompt, whole.prompt * each / 1e9, setup.users, turns.think,
+        count, count * unit.gpus, ladder.units, (ladder.ends[0], ladder.ends[1]),
+        tuple(map(_gain_said, rows["gain"], ladder.sure)),
+        tuple(ladder.rows[-1].found), tuple(map(render, ladder.head)), tuple(map(render, ladder.notes)),
     )  # fmt: skip
 
 
 def _gained(rows: pd.DataFrame) -> dict[str, list[str]]:
     """Return in words what rows of a ladder gain over the first, and how sure that is."""
-    sure = [say(cell(Verdict(chance=one["chance"], sure=one["sure"]))) for one in rows.to_dict("records")]
+    sure = [render(cell(Verdict(chance=one["chance"], sure=one["sure"]))) for one in rows.to_dict("records")]
     return {"gain": rows["gain"].map(digits).tolist(), "how sure": sure}
 
 
@@ -213,4 +213,4 @@ def _gain_said(gain: float, sure: Verdict) -> str:
     """Return in words what a row of a ladder gains over the first; "" of that itself."""
     if not sure.sure:
         return ""
-    return say({"key": "sure.same"} if abs(gain - 1) < NEAR else worded("sure.store", sure))
+    return render({"key": "sure.same"} if abs(gain - 1) < NEAR else worded("sure.store", sure))

@@ -201,21 +201,21 @@ def _require(fields: Mapping[str, object], *names: str) -> None:
 def _csv_parser(name: str, lines: Iterator[tuple[int, str]]) -> tuple[Callable[[str], _Line], bool]:
     """Take the header off the lines; return what parses the others, and whether their times are dates."""
     header = [column.strip() for column in next(csv.reader([next(lines, (0, ""))[1]]), [])]
-    found = next((columns for columns in (_OWN, _AZURE, _LENGTHS) if set(columns) <= set(header)), None)
-    if found is None:
+    known_columns = next((columns for columns in (_OWN, _AZURE, _LENGTHS) if set(columns) <= set(header)), None)
+    if known_columns is None:
         own, azure = ", ".join(_LENGTHS), ", ".join(_AZURE)
         raise ValueError(f"{name} must have the columns {own} (and arrival), or {azure}, not {header!s:.300}")
-    if twice := [column for column in found if header.count(column) > 1]:
+    if twice := [column for column in known_columns if header.count(column) > 1]:
         raise ValueError(f"{name} has columns twice: {', '.join(twice)}")
-    dated = found is _AZURE
+    dated = known_columns is _AZURE
 
     def parse(line: str) -> _Line:
         cells = next(csv.reader([line]))
         if len(cells) != len(header):
             raise ValueError(f"{len(cells)} cells under {len(header)} columns")
         named = dict(zip(header, cells, strict=True))
-        values = [named[column].strip() for column in found]  # the lengths come last
-        arrival = None if len(found) < 3 else _seconds(values[0]) if dated else _number(values[0])
+        values = [named[column].strip() for column in known_columns]  # the lengths come last
+        arrival = None if len(known_columns) < 3 else _seconds(values[0]) if dated else _number(values[0])
         return _Line(arrival, _number(values[-2]), _number(values[-1]), None)
 
     return parse, dated
@@ -260,11 +260,11 @@ def reusable(blocks: Blocks, n_in: ArrayLike, block_tokens: int = BLOCK_TOKENS) 
     """
     tokens = _prompt_tokens(blocks, n_in, block_tokens)
     seen: set[Hashable] = set()
-    found = np.zeros(len(blocks))
+    reused = np.zeros(len(blocks))
     for i, prompt in enumerate(blocks):
-        found[i] = next((k for k, block in enumerate(prompt) if block not in seen), len(prompt))
+        reused[i] = next((k for k, block in enumerate(prompt) if block not in seen), len(prompt))
         seen.update(prompt)
-    shares: NDArray[np.float64] = np.minimum(found * block_tokens, tokens - 1) / tokens
+    shares: NDArray[np.float64] = np.minimum(reused * block_tokens, tokens - 1) / tokens
     return shares
 
 
@@ -300,13 +300,13 @@ def reuse_curve(
     else:
         capacity = np.atleast_1d(as_numbers("capacity", capacity, AT_LEAST_ZERO))
         slots = capacity // block_tokens
-    found = np.searchsorted(distances, slots, side="left")
+    places = np.searchsorted(distances, slots, side="left")
     totals = {
         "block_share": np.arange(distances.size + 1) / counts.sum(),
         "token_share": _running(gained[order]) / tokens.sum(),
         "mean_alpha": _running((gained / whole)[order]) / tokens.size,
     }
-    return pd.DataFrame({"capacity": capacity} | {name: values[found] for name, values in totals.items()})
+    return pd.DataFrame({"capacity": capacity} | {name: values[places] for name, values in totals.items()})
 
 
 def gains(blocks: Blocks, n_in: ArrayLike, block_tokens: int = BLOCK_TOKENS) -> NDArray[np.int64]:

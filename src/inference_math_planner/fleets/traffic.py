@@ -16,12 +16,12 @@ import pandas as pd
 from msgspec.structs import replace as changed
 
 from inference_math.evidence.checks import SHARE, Interval, as_number, as_one_of, as_whole
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser import answers
 from inference_math.optimiser.starts import plain_settings
 from inference_math.optimiser.types import Solution
-from inference_math.unit.asked import sent_bytes
-from inference_math.unit.types import Row
+from inference_math.unit.problem import sent_bytes
+from inference_math.unit.types import OperatingPoint
 from inference_math.workload import Trace
 from inference_math_planner.answers import record
 from inference_math_planner.answers.card import card_of
@@ -40,11 +40,11 @@ from inference_math_planner.answers.record import Card, Choice, Record, Three, c
 from inference_math_planner.answers.text import sentence, started
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.queues import Replica, ReplicaSimulator
-from inference_math_planner.fleets.types import FleetGoal, RequestSource, Standing
+from inference_math_planner.fleets.types import FleetCandidate, FleetGoal, RequestSource
 
 __all__ = [
-    "RATES", "SHARED", "Arrivals", "Fleet", "NoFleetError", "as_record", "asked_of", "capacity", "chances",
-    "fleet", "least_of",
+    "RATES", "SHARED", "Arrivals", "Fleet", "NoFleetError", "as_record", "capacity", "chances", "fleet",
+    "fleet_problem", "least_of",
 ]  # fmt: skip
 
 SHARED = 0.9
@@ -136,7 +136,7 @@ class Fleet:
     settings: Mapping[str, object]
     plain: Mapping[str, int | None]
     commands: tuple[tuple[str, str], ...]
-    row: Row
+    row: OperatingPoint
     share: float | None
     cv_arrivals: float
     played: str
@@ -156,8 +156,8 @@ class Fleet:
     def how(self) -> str:
         """Under what that holds, in a sentence."""
         cvs = [self.cv_arrivals, queues.cv_at_each(self.cv_arrivals, self.replicas)]
-        told = (self.share or 0.0, cvs, self.played, self.most_units)
-        return say(sized_how(*told, self.rate, self.full, self.replicas > 1))
+        numbers = (self.share or 0.0, cvs, self.played, self.most_units)
+        return render(sized_how(*numbers, self.rate, self.full, self.replicas > 1))
 
     def __str__(self) -> str:
         said = map(
@@ -253,7 +253,7 @@ def fleet(
     NoFleetError
         A ValueError, for traffic whose tail no number of replicas brings within the SLA.
     """
-    problem = asked_of(traffic, quantile, arrivals, 0)
+    problem = fleet_problem(traffic, quantile, arrivals, 0)
     return _chosen(found, architecture, problem, workers, shown)
 
 
@@ -277,12 +277,12 @@ def capacity(
     ValueError
         As `fleet`, and for fewer GPUs than a replica of any architecture takes.
     """
-    problem = asked_of(0.0, quantile, arrivals, as_whole("gpus", gpus, 1, 1_000_000))
+    problem = fleet_problem(0.0, quantile, arrivals, as_whole("gpus", gpus, 1, 1_000_000))
     return _chosen(found, architecture, problem, workers, shown)
 
 
 @dataclass(frozen=True)
-class Problem:
+class FleetProblem:
     """What is asked of a plan's fleets: `share` 0 for means, a `trace` to play, the GPUs that there are or 0."""
 
     rate: float
@@ -302,57 +302,57 @@ class Problem:
         return "trace" if self.trace else "mix" if self.arrivals.mix else ""
 
 
-def asked_of(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> Problem:
+def fleet_problem(traffic: float | Trace, quantile: float | None, arrivals: Arrivals, have: int) -> FleetProblem:
     """Return what is asked; see `fleet` and `capacity` for the parameters and the errors."""
     trace = traffic if isinstance(traffic, Trace) else None
     rate = _rate(traffic) if have == 0 else 0.0
     if arrivals.mix is not None and (not isinstance(arrivals.mix, Trace) or trace is not None):
         raise TypeError(f"mix must be a Trace, beside requests per second as traffic, not {arrivals.mix!r:.80}")
     share = 0.0 if quantile is None else as_number("quantile", quantile, SHARE)
-    return Problem(rate, have, share, arrivals, trace)
+    return FleetProblem(rate, have, share, arrivals, trace)
 
 
 def _chosen(
-    found: Plan, architecture: str | None, problem: Problem, workers: int, shown: Shown
+    planned: Plan, architecture: str | None, problem: FleetProblem, workers: int, shown: Shown
 ) -> Fleet:  # fmt: skip
-    if not found.feasible:
-        raise ValueError("found must be a plan that some architecture meets: " + "; ".join(found.advice))
-    simulator = _simulator(found, problem)
+    if not planned.feasible:
+        raise ValueError("found must be a plan that some architecture meets: " + "; ".join(planned.advice))
+    simulator = _simulator(planned, problem)
     if not simulator.holds():
         raise NoFleetError("traffic must have requests that a unit's KV cache holds; its longest is longer")
     names, have = list(simulator.settings), problem.have
     if architecture is not None:
         names = [as_one_of("architecture", architecture, names)]
-    least = min(queues.smallest_gpus(found.case.asked, name) for name in names)
+    least = min(queues.smallest_gpus(planned.case.problem, name) for name in names)
     if have and have < least:
         raise NoFleetError(f"a replica takes {least} GPUs or more, of which there are {have}", [f"--have {least}"])
     if not simulator.able(names):
         raise _none(simulator, problem, {name: simulator.smallest(name).kept_idle() for name in names})
-    fleets = _standings(found, tuple(names), problem, workers, shown)
-    crowd = queues.crowd(fleets, problem.goal, simulator.count, found.case.asked.doubts)
-    order = [name for name in crowd.order if name in names and fleets[name].replicas]
+    fleets = _standings(planned, tuple(names), problem, workers, shown)
+    choice = queues.choose_fleet(fleets, problem.goal, simulator.count, planned.case.problem.gain_errors)
+    order = [name for name in choice.order if name in names and fleets[name].replicas]
     if not order:
         raise _none(simulator, problem, {name: fleets[name].idle for name in names})
     ordered = [(simulator.replicas(name, fleets[name].units)[fleets[name].row], fleets[name]) for name in order]
-    first, *others = [_fleet(found, crowd, *each, problem) for each in ordered]
-    about = about_fleet(found.about, problem.rate, have)
-    card = carded(card_of(found.case.asked, [queues.fleet_sized(*each) for each in ordered], crowd, about))
-    return replace(first, others=tuple(others), tie=bool(crowd.tie) and bool(others), card=card)
+    first, *others = [_fleet(planned, choice, *each, problem) for each in ordered]
+    about = about_fleet(planned.about, problem.rate, have)
+    card = carded(card_of(planned.case.problem, [queues.fleet_sized(*each) for each in ordered], choice, about))
+    return replace(first, others=tuple(others), tie=bool(choice.tie) and bool(others), card=card)
 
 
-def _none(simulator: ReplicaSimulator, problem: Problem, kept: Mapping[str, float]) -> NoFleetError:
+def _none(simulator: ReplicaSimulator, problem: FleetProblem, kept: Mapping[str, float]) -> NoFleetError:
     """Return the error of a promise that no replica keeps, with the draws in which each architecture's does idly."""
     keeps, count = [idle(name, many) for name, many in kept.items()], simulator.count
-    told = say(short(problem.share, count, queues.slow_places(count) + 1, keeps))
-    return NoFleetError(told, _nearest(simulator, problem), "traffic must be what replicas can serve; ")
+    message = render(short(problem.share, count, queues.slow_places(count) + 1, keeps))
+    return NoFleetError(message, _nearest(simulator, problem), "traffic must be what replicas can serve; ")
 
 
-def _nearest(simulator: ReplicaSimulator, problem: Problem) -> Iterator[str]:
+def _nearest(simulator: ReplicaSimulator, problem: FleetProblem) -> Iterator[str]:
     """Yield promises that replicas keep in nine of ten draws with next to nothing to do: a share, and limits.
 
     A share below one in ten is none; limits are those of equal prompts, of which all see as much.
     """
-    limits = simulator.asked.ttft, simulator.asked.tpot
+    limits = simulator.problem.ttft, simulator.problem.tpot
     seen = [simulator.smallest(name).idle() for name in simulator.settings]
     share = problem.share * max((score for score, *_ in seen), default=0.0)
     if 0.1 <= share < problem.share:
@@ -364,33 +364,33 @@ def _nearest(simulator: ReplicaSimulator, problem: Problem) -> Iterator[str]:
     yield f"--ttft {ttft:.2g} --tpot {tpot:.2g}, which a replica keeps that has little to do"
 
 
-def least_of(found: Plan, names: Sequence[str], problem: Problem, bar: float) -> float:
-    """Return what the best of some architectures of a plan costs, if that is less than a `bar`; else infinity.
+def least_of(found: Plan, names: Sequence[str], problem: FleetProblem, cost_to_beat: float) -> float:
+    """Return what the best of some architectures of a plan costs, if that is less than `cost_to_beat`; else infinity.
 
     GPUs for the rate, or minus the requests/s that the GPUs serve, as `queues.cost`.
     """
-    return queues.least_of(_simulator(found, problem), list(names), problem.goal, bar)
+    return queues.least_of(_simulator(found, problem), list(names), problem.goal, cost_to_beat)
 
 
 @lru_cache(maxsize=12)
 def _standings(
-    found: Plan, names: tuple[str, ...], problem: Problem, workers: int, shown: Shown
-) -> dict[str, Standing]:  # fmt: skip
-    """Return what `queues.standing` found for each architecture, by so many processes at once, and keep it."""
-    simulator = _simulator(found, problem)
+    planned: Plan, names: tuple[str, ...], problem: FleetProblem, workers: int, shown: Shown
+) -> dict[str, FleetCandidate]:  # fmt: skip
+    """Return what `queues.best_fleet` found for each architecture, by so many processes at once, and keep it."""
+    simulator = _simulator(planned, problem)
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
         # A simulator holds functions, which only a process that is forked knows; the slowest comes first.
         slowest = sorted(names, key=lambda name: name != "chunked")
         others = set(multiprocessing.active_children())
-        asked = (simulator, problem.goal)
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _Worker.begin, asked) as pool:
+        begun_with = (simulator, problem.goal)
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _Worker.begin, begun_with) as pool:
             try:
                 return dict(shown(zip(slowest, pool.map(_Worker.answer, slowest), strict=True)))
             except KeyboardInterrupt:
                 for worker in set(multiprocessing.active_children()) - others:
                     worker.terminate()  # else the pool waits for what nobody wants any more
                 raise
-    return {name: queues.standing(simulator, name, problem.goal) for name in shown(names)}
+    return {name: queues.best_fleet(simulator, name, problem.goal) for name in shown(names)}
 
 
 class _Worker:
@@ -406,24 +406,24 @@ class _Worker:
         cls.simulator, cls.goal = simulator, goal
 
     @classmethod
-    def answer(cls, name: str) -> Standing:
+    def answer(cls, name: str) -> FleetCandidate:
         """Return the fleet of an architecture."""
-        return queues.standing(cls.simulator, name, cls.goal)
+        return queues.best_fleet(cls.simulator, name, cls.goal)
 
 
-def _simulator(found: Plan, problem: Problem) -> ReplicaSimulator:
+def _simulator(planned: Plan, problem: FleetProblem) -> ReplicaSimulator:
     """Return what simulates replicas of a plan, kept: of arrivals at random one's do not hang on what all get."""
     apart = problem.arrivals.cv_arrivals == 1 and problem.trace is None
-    return _kept_simulator(found, replace(problem, rate=0.0, have=0) if apart else problem)
+    return _kept_simulator(planned, replace(problem, rate=0.0, have=0) if apart else problem)
 
 
 @lru_cache(maxsize=32)
-def _kept_simulator(found: Plan, problem: Problem) -> ReplicaSimulator:
-    return ReplicaSimulator(found.case.asked, found.solved, list(found.pairs), source_of(problem))
+def _kept_simulator(planned: Plan, problem: FleetProblem) -> ReplicaSimulator:
+    return ReplicaSimulator(planned.case.problem, planned.solved, list(planned.pairs), source_of(problem))
 
 
 @lru_cache(maxsize=12)
-def source_of(problem: Problem) -> RequestSource:
+def source_of(problem: FleetProblem) -> RequestSource:
     """Return what requests are made of."""
     gaps, lengths = chances(problem.arrivals.seed, 1.0)
     whose, trace = problem.trace or problem.arrivals.mix, problem.trace
@@ -435,17 +435,17 @@ def source_of(problem: Problem) -> RequestSource:
     )  # fmt: skip
 
 
-def _fleet(found: Plan, crowd: Solution, replica: Replica, one: Standing, problem: Problem) -> Fleet:
+def _fleet(planned: Plan, choice: Solution, replica: Replica, one: FleetCandidate, problem: FleetProblem) -> Fleet:
     """Return an architecture's part of the answer."""
-    case = replace(found.case, work=changed(found.case.work, lengths="geometric"))
-    name, row, plain = replica.name, replica.row, replica.asked
+    case = replace(planned.case, work=changed(planned.case.work, lengths="geometric"))
+    name, row, plain = replica.name, replica.row, replica.problem
     behind, decoding = one.units, np.nan
     if name == "disaggregated":
         behind, decoding = 1, replica.decode_units * one.replicas
     return Fleet(
         name, one.replicas, one.units, _three(one.gpus_all), one.sold, _three(one.rate), one.full,
-        _three(one.ttft), _three(one.tpot), one.kept,
-        crowd.best_in[name], crowd.loss[name], crowd.none_in,
+        _three(one.ttft), _three(one.tpot), one.feasible_share,
+        choice.best_in[name], choice.loss[name], choice.none_in,
         answers.usd_per_million(one.gpus_all[0], case.price or 0.0, one.sold * case.work.n_out),
         engine_args(case, plain, name, row), plain_settings(plain, name, row),
         lines_for(case, plain, name, row, behind), row,
@@ -531,20 +531,20 @@ def as_record(
     )
 
 
-def _choice(found: Plan, one: Fleet, tie: bool) -> Choice:
+def _choice(planned: Plan, one: Fleet, tie: bool) -> Choice:
     """Return a fleet as a record has it."""
     pools, prefill = one.architecture == "disaggregated", one.row.prefill_units
     decoding = int(one.row.decode_units) if pools else 0
     same = ("best_in", "loss", "replicas", "units", "kept", "none_in")
     return changed(
-        basis(found, one.architecture),
+        basis(planned, one.architecture),
         **{name: getattr(one, name) for name in same},
         tie=tie,
         gpus=Three(*one.gpus),
         rate=Three(one.rate, min(one.rate, one.span[1]), max(one.rate, one.span[2])),
         ttft=Three(*one.ttft),
         tpot=Three(*one.tpot),
-        tokens_per_gpu=one.rate * found.case.work.n_out / one.gpus[0],
+        tokens_per_gpu=one.rate * planned.case.work.n_out / one.gpus[0],
         promise=one.share or "means",
         settings=dict(one.plain),
         split={"prefill": prefill, "decode": decoding} if pools else None,

@@ -8,8 +8,8 @@ from math import inf
 from inference_math.evidence.records import Record
 from inference_math.optimiser.choice import goodput_by, layouts_near, layouts_ranked, tokens_by, told_rate
 from inference_math.optimiser.types import Solution
-from inference_math.unit.asked import NEARLY
-from inference_math.unit.types import Asked, Layout
+from inference_math.unit.problem import NEARLY
+from inference_math.unit.types import Layout, Problem
 from inference_math_planner.fleets.queues import GUESS, cost, smallest_gpus
 from inference_math_planner.fleets.types import FleetGoal
 
@@ -32,16 +32,16 @@ def tried_in_a_node(most: int, mixture: bool) -> list[Layout]:
 
     Attention in groups goes with whole experts. Whether a model fits is not asked.
     """
-    found: list[Layout] = []
+    layouts: list[Layout] = []
     for tp in TRIED:
         for dp in TRIED:
             if tp * dp > most or (dp > 1 and not mixture):
                 continue
             if dp == 1:
-                found.append(Layout(tp=tp, ep=1, dp=1, pp=1))
+                layouts.append(Layout(tp=tp, ep=1, dp=1, pp=1))
             if mixture and tp * dp > 1:
-                found.append(Layout(tp=tp, ep=tp * dp, dp=dp, pp=1))
-    return found
+                layouts.append(Layout(tp=tp, ep=tp * dp, dp=dp, pp=1))
+    return layouts
 
 
 def layouts_fitting(most: int, node: int, mixture: bool, fits: Callable[[Layout], bool]) -> list[Layout]:
@@ -49,9 +49,9 @@ def layouts_fitting(most: int, node: int, mixture: bool, fits: Callable[[Layout]
 
     There its GPUs share each matrix, and stages have a part of the layers each.
     """
-    found = [layout for layout in tried_in_a_node(min(most, node), mixture) if fits(layout)]
-    if len(found) > 0:
-        return found
+    layouts = [layout for layout in tried_in_a_node(min(most, node), mixture) if fits(layout)]
+    if len(layouts) > 0:
+        return layouts
     within = [tp for tp in TRIED if tp <= node]
     for stages in STAGES:
         layout = Layout(tp=within[-1], ep=1, dp=1, pp=stages)
@@ -74,14 +74,14 @@ def pairs_by_bound(halves: list[list[float]], gpus: list[int]) -> list[list[floa
     `halves` are requests/s that a unit of each feeds, and takes. No split of GPUs into both pools serves more than the
     bound, requests/s of a GPU: that of pools so large that whole units do not matter.
     """
-    found: list[list[float]] = []
+    pairs: list[list[float]] = []
     for p in range(len(halves)):
         for d in range(len(halves)):
             fed, taken = halves[p][0] / gpus[p], halves[d][1] / gpus[d]
             if fed > 0 and taken > 0:
-                found.append([1 / (1 / fed + 1 / taken), p, d])
-    found.sort(key=lambda one: -one[0])
-    return found
+                pairs.append([1 / (1 / fed + 1 / taken), p, d])
+    pairs.sort(key=lambda one: -one[0])
+    return pairs
 
 
 def best_pairs(
@@ -121,11 +121,11 @@ class Look(Record):
     gpus: int
 
 
-def looked_at(asked: Asked, solved: Solution, names: list[str]) -> Look:
+def looked_at(problem: Problem, solved: Solution, names: list[str]) -> Look:
     """Return a look at a layout of which these architectures are asked."""
     name = first_of(solved, names)
-    goodput, tokens = goodput_by(asked, solved, name), tokens_by(asked, solved, name)
-    return Look(goodput=goodput, tokens=tokens, gpus=asked.unit.gpus)
+    goodput, tokens = goodput_by(problem, solved, name), tokens_by(problem, solved, name)
+    return Look(goodput=goodput, tokens=tokens, gpus=problem.unit.gpus)
 
 
 def near_best(goodputs: list[float]) -> list[int]:
@@ -141,32 +141,32 @@ def look_order(looks: list[Look]) -> list[int]:
     return [i for i in layouts_ranked(goodputs, tokens, gpus).order if goodputs[i] > 0]
 
 
-def rates_that_fit(asked: Asked, solved: Solution, names: list[str], have: float) -> list[list[float]]:
+def rates_that_fit(problem: Problem, solved: Solution, names: list[str], have: float) -> list[list[float]]:
     """Return the GPUs of the smallest replica, and the requests/s of a GPU at full load, of what fits, if GPUs are."""
-    found: list[list[float]] = []
+    rates: list[list[float]] = []
     for name in names:
-        rate = told_rate(solved, name)[0] / asked.unit.gpus
+        rate = told_rate(solved, name)[0] / problem.unit.gpus
         if rate > 0:
-            size = smallest_gpus(asked, name)
+            size = smallest_gpus(problem, name)
             if have <= 0 or size <= have:
-                found.append([size, rate])
-    return found
+                rates.append([size, rate])
+    return rates
 
 
 def firsts(tps: list[int], rates: list[float]) -> list[int]:
     """Return the places of the first few layouts of each TP, those that serve most of a GPU first; 0 is none."""
     able = [i for i in range(len(tps)) if rates[i] > 0]
     able.sort(key=lambda i: -rates[i])
-    found: list[int] = []
+    places: list[int] = []
     for i in able:
-        if len([k for k in found if tps[k] == tps[i]]) < FIRST_OF_EACH:
-            found.append(i)
-    return found
+        if len([k for k in places if tps[k] == tps[i]]) < FIRST_OF_EACH:
+            places.append(i)
+    return places
 
 
-def expected_cost(asked: Asked, solved: Solution, names: list[str], goal: FleetGoal) -> float:
+def expected_cost(problem: Problem, solved: Solution, names: list[str], goal: FleetGoal) -> float:
     """Return what a layout costs, as `queues.cost`, if queues leave as much as usual of full load within the limits."""
     least = inf
-    for size, each in rates_that_fit(asked, solved, names, goal.have):
+    for size, each in rates_that_fit(problem, solved, names, goal.have):
         least = min(least, cost(GUESS * each * size, size, goal))
     return least

@@ -104,16 +104,16 @@ class Turns(TurnNumbers):
         common = [(-1, block) for block in range(self.shared)]
         due = [(float(rng.uniform(0, mean)), user, user, int(rng.integers(self.turns))) for user in range(users)]
         heapify(due)
-        found, number = [], as_whole("users", users)
+        requests, number = [], as_whole("users", users)
         while due[0][0] < until:
             now, user, session, turn = heappop(due)
             prompt = self.prompt(turn)
             own = [(session, block) for block in range(prompt - self.shared + self.answer)]
-            found.append(Turn(now, prompt, common + own))
+            requests.append(Turn(now, prompt, common + own))
             if turn + 1 == self.turns:
                 session, number = number, number + 1
             heappush(due, (now + self.thought(rng), user, session, (turn + 1) % self.turns))
-        return found
+        return requests
 
 
 class Sessions(SessionNumbers):

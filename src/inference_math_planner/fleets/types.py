@@ -10,7 +10,7 @@ from inference_math.evidence.records import OpenRecord, Record
 
 if TYPE_CHECKING:
     from inference_math.simulate.types import StepTimes
-    from inference_math.unit.types import Asked, StepCosts
+    from inference_math.unit.types import Problem, StepCosts
 
 
 class TurnNumbers(Record):
@@ -44,8 +44,8 @@ class SessionHabits(Record):
     groups: int
     blocking: bool
     lifetime: float
-    gives: float
-    brings: float
+    accepted_per_step: float
+    verified_per_step: float
 
 
 class Visit(Record):
@@ -97,7 +97,7 @@ class LadderNumbers(Record):
     loads: list[float]  # seconds of a token, 0 of HBM
     bytes: float  # of a token, once
     habits: SessionHabits
-    doubt: list[float]  # of what a store gains; see `optimiser.doubt`
+    gain_error: list[float]  # of what a store gains; see `optimiser.gain_error`
 
 
 class TierRow(Record):
@@ -114,8 +114,8 @@ class TierRow(Record):
     prompts: float
 
 
-class Standing(OpenRecord):
-    """The best replica of an architecture, and the fleet of it: see `queues.standing` and `queues.settle`."""
+class FleetCandidate(OpenRecord):
+    """The best replica of an architecture, and the fleet of it: see `queues.best_fleet` and `queues.settle`."""
 
     name: str
     units: int
@@ -130,7 +130,7 @@ class Standing(OpenRecord):
     full: float = 0.0  # requests/s of the same GPUs at full load
     ttft: list[float] = field(default_factory=list)
     tpot: list[float] = field(default_factory=list)
-    kept: float = 0.0
+    feasible_share: float = 0.0
 
 
 class FleetGoal(Record):
@@ -152,7 +152,7 @@ class Draw(Record):
 class DrawnUnit(Record):
     """A unit under the draws that stand for all, and their places among all."""
 
-    asked: Asked
+    problem: Problem
     places: list[int]
     draws: list[Draw]
 

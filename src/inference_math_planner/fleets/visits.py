@@ -41,13 +41,13 @@ def tiers_find(
 ) -> list[float]:
     """Return the share of all prompt tokens that each tier finds, whose turns wait and hold for such times."""
     law = session_of(calm(turns, times[0]), times[1])
-    found, above, together = [], 0.0, 0.0
+    shares, above, together = [], 0.0, 0.0
     for size in sizes:
         together += size
         here = found_by(law, users, together, lifetime)
-        found.append(here - above)
+        shares.append(here - above)
         above = here
-    return found
+    return shares
 
 
 def visits(
@@ -63,9 +63,9 @@ def visits(
     seen = served.seen(users, [0.0 for _ in tokens], loads)
     times = [seen.waits, seen.holds]
     for _ in range(ROUNDS):
-        found = tiers_find(turns, users / parts, times, sizes, habits.lifetime)
-        if unlike(found, seen.found):  # a store that holds all, or nothing, finds the same in each round
-            seen = served.seen(users, found, loads)
+        shares = tiers_find(turns, users / parts, times, sizes, habits.lifetime)
+        if unlike(shares, seen.found):  # a store that holds all, or nothing, finds the same in each round
+            seen = served.seen(users, shares, loads)
         moved = [seen.waits - times[0], seen.holds - times[1]]
         if abs(moved[0]) + abs(moved[1]) <= SETTLED * (seen.waits + seen.holds):
             break
@@ -73,11 +73,11 @@ def visits(
     return seen
 
 
-def unlike(found: list[float], before: list[float]) -> bool:
+def unlike(shares: list[float], before: list[float]) -> bool:
     """Tell whether any tier finds another share than before."""
     moved = 0.0
-    for k in range(len(found)):
-        moved += abs(found[k] - before[k])
+    for k in range(len(shares)):
+        moved += abs(shares[k] - before[k])
     return moved > 0
 
 
@@ -91,8 +91,8 @@ def store_for(
     """
     groups, lifetime = habits.groups, habits.lifetime
     each = users / max(1.0, min(groups, users))
-    found = share * found_within(session_of(turns, 1.0), each, lifetime)
-    seen = Served(turns, cost, habits, hbm).seen(users, [found], [0.0])
+    share_found = share * found_within(session_of(turns, 1.0), each, lifetime)
+    seen = Served(turns, cost, habits, hbm).seen(users, [share_found], [0.0])
     law = session_of(calm(turns, seen.waits) if lifetime == inf else turns, seen.holds)
     return groups * needed_tokens(law, each, share, lifetime)
 
@@ -111,15 +111,15 @@ class Served:
         self._prompt = prompt_of(self._whole)
         self._most = habits.groups * turns_held(self._whole, hbm / habits.groups)
         self._context = self._prompt + turns.answer / 2
-        self._steps = max(turns.answer - 1, 1) / habits.gives
+        self._steps = max(turns.answer - 1, 1) / habits.accepted_per_step
         # What steps take beside so many decodes: at every rate the same, so that a search for one asks again and again.
         self._known: dict[float, list[list[float]]] = {}
 
-    def seen(self, users: float, found: list[float], loads: list[float]) -> Visit:
+    def seen(self, users: float, shares: list[float], loads: list[float]) -> Visit:
         """Return what users see, and how long a turn waits for room, and holds it."""
         most, think = self._most, self._turns.think
         self._known = {}
-        kinds, placed = self._kinds(found, loads), min(users, self._most)
+        kinds, placed = self._kinds(shares, loads), min(users, self._most)
         groups = self._habits.groups
         own = users / groups  # of a group, whose room others do not take; who is alone there does not wait
 
@@ -139,10 +139,10 @@ class Served:
         more = max(users / rate - think - served - wait, 0.0)
         holds = min(served + more, most / rate)
         return Visit(
-            found=found,
+            found=shares,
             rate=rate,
             ttft=at.first + wait + more,
-            tpot=at.gap / self._habits.gives,
+            tpot=at.gap / self._habits.accepted_per_step,
             in_flight=rate * holds,
             full=rate * (served + wait + more) > most,
             prompts=at.busy,
@@ -173,14 +173,14 @@ class Served:
             return Pulse(inf, inf, inf)
         return Pulse(first, gap, 1 - self._step(decodes, 0.0, 0.0, 0.0) / gap if gap > 0 else 0.0)
 
-    def _kinds(self, found: list[float], loads: list[float]) -> list[PromptKind]:
+    def _kinds(self, shares: list[float], loads: list[float]) -> list[PromptKind]:
         """Return a session's first prompts, later ones whose past was found, and those whose past was not."""
         turns, again, prompt = self._turns, self._whole.again, self._prompt
         first, begins = turns.shared + turns.first, 1 / turns.turns
         together, waited = 0.0, 0.0
-        for k in range(len(found)):
-            together += found[k]
-            waited += found[k] * loads[k]
+        for k in range(len(shares)):
+            together += shares[k]
+            waited += shares[k] * loads[k]
         if turns.turns == 1:
             return [PromptKind(1.0, first, first - min(turns.shared, together * first), 0.0)]
         later = (prompt - begins * first) / (1 - begins)
@@ -271,7 +271,7 @@ class Served:
 
     def _room(self, decodes: float) -> float:
         """Return the prompt tokens that a group's step has room for beside so many decodes of all."""
-        return max(self._habits.budget - self._habits.brings * decodes / self._habits.groups, 1.0)
+        return max(self._habits.budget - self._habits.verified_per_step * decodes / self._habits.groups, 1.0)
 
     def _step(self, decodes: float, prefills: float, tokens: float, pairs: float) -> float:
         """Return the mean seconds of a step, of a mean number of decodes."""

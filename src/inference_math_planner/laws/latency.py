@@ -214,7 +214,7 @@ def _largest(meets: Callable[[int], bool]) -> int:
     top = 1
     while top < _MOST and meets(top):
         top *= 2
-    found = bisect_left(range(1, top + 1), True, key=lambda batch: not meets(batch))
-    if found == _MOST:
+    largest = bisect_left(range(1, top + 1), True, key=lambda batch: not meets(batch))
+    if largest == _MOST:
         raise ValueError(f"delta_p and delta_h must limit the batch; {_MOST} requests still meet the limit")
-    return found
+    return largest

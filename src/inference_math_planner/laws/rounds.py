@@ -63,15 +63,15 @@ class _Gaps:
         """Return the seconds that the share `level` of the gaps does not exceed."""
         asked = as_numbers("level", level, SHARE)
         seconds, shares = self.gaps
-        found = seconds[np.minimum(np.searchsorted(np.cumsum(shares), asked - 1e-12), seconds.size - 1)]
-        return float(found) if np.ndim(found) == 0 else found
+        gap = seconds[np.minimum(np.searchsorted(np.cumsum(shares), asked - 1e-12), seconds.size - 1)]
+        return float(gap) if np.ndim(gap) == 0 else gap
 
     def share_within(self, limit: ArrayLike) -> Numbers:
         """Return the share of the gaps that are no longer than `limit` seconds."""
         seconds, shares = self.gaps
         asked = as_numbers("limit", limit, AT_LEAST_ZERO)
-        found = np.concatenate([[0.0], np.cumsum(shares)])[np.searchsorted(seconds, asked * (1 + 1e-12), side="right")]
-        return float(found) if np.ndim(found) == 0 else found
+        share = np.concatenate([[0.0], np.cumsum(shares)])[np.searchsorted(seconds, asked * (1 + 1e-12), side="right")]
+        return float(share) if np.ndim(share) == 0 else share
 
 
 @dataclass(frozen=True)
@@ -291,8 +291,8 @@ def _kept(moves: NDArray[np.float64]) -> NDArray[np.float64]:
     size = len(moves)
     lost = moves / moves.sum(axis=0)  # what lies beyond the last number counts nowhere
     system = np.vstack([(lost - np.eye(size))[:-1], np.ones(size)])
-    found: NDArray[np.float64] = np.linalg.solve(system, np.eye(size)[-1])
-    chances = np.maximum(found, 0)
+    solution: NDArray[np.float64] = np.linalg.solve(system, np.eye(size)[-1])
+    chances = np.maximum(solution, 0)
     return np.asarray(chances / chances.sum())
 
 

@@ -178,8 +178,8 @@ def busiest(
         return 0.0
     if spare(high) >= 0:
         return high
-    found = float(optimize.brentq(spare, low, high, xtol=1e-4))
-    return found if spare(found) >= 0 else found - 2e-4
+    highest = float(optimize.brentq(spare, low, high, xtol=1e-4))
+    return highest if spare(highest) >= 0 else highest - 2e-4
 
 
 def _lindley(load: float, prefills: Law, units: int, cv_arrivals: float) -> Law:
@@ -222,8 +222,8 @@ def _least(gap: float, cv: float, prefills: Law) -> float:
         prompt = top + float(np.log(np.exp(rising - top) @ prefills.probabilities))
         return prompt - (t * gap if cv < _CLOCK else float(np.log1p(t * gap * cv**2)) / cv**2)
 
-    found = optimize.minimize_scalar(log_mean, bounds=(0, 20 / prefills.mean), method="bounded")
-    return float(found.x)
+    minimum = optimize.minimize_scalar(log_mean, bounds=(0, 20 / prefills.mean), method="bounded")
+    return float(minimum.x)
 
 
 def _split(law: Law, cell: float) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate import Chunked, SchedulerPolicy, StepCost
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.record import Record
@@ -45,7 +45,7 @@ class Sent:
 
 
 def simulated(sizes, users, setting, delays):
-    scheduler = Chunked(setting.budget, max_batch=setting.seqs, habits=Habits(ahead=setting.ahead))
+    scheduler = Chunked(setting.budget, max_batch=setting.seqs, policy=SchedulerPolicy(ahead=setting.ahead))
     record = Record(0, False, True)
     engine = engine_of(system_of(scheduler, None), timed(COST), record)
     return record.result(run_engine(engine, Sent(sizes, users, delays), record, len(sizes)))

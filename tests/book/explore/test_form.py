@@ -6,7 +6,7 @@ import pytest
 from forms import DEFAULT, as_fields, case_of, known, settings, unit_of
 from node import close, plain
 
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math_book.explore.form import candidate, draws_of, few_draws, refused, sought
 from inference_math_planner import layouts
 
@@ -15,7 +15,7 @@ def test_fields_are_a_case():
     """All that settings of random forms come to: the question, coefficients, and every tenth time the draws."""
     for i, given in enumerate(settings(60)):
         one, case = candidate(as_fields(given), known()), case_of(given).checked()
-        assert close(plain(case.asked), plain(one.asked)), given
+        assert close(plain(case.problem), plain(one.problem)), given
         assert close(case.pairs(0)[0][0], one.centred.found), given
         assert i % 10 or close(plain(case.pairs(64)), plain(draws_of(one, known()))), given
         assert refused(as_fields(given), True, known()) == []
@@ -56,5 +56,5 @@ def test_layouts_are_those_of_the_package(changes):
 def test_what_cannot_be_is_refused_with_what_may_mend_it(changes, field, why, fixes):
     (part,) = sought(as_fields(DEFAULT | changes), True, known()).wrong
     assert part["field"] == field
-    assert why in say(part)
+    assert why in render(part)
     assert fixes is None or part["fixes"] == fixes

@@ -11,13 +11,13 @@ from made import Made
 from node import Node, close, plain
 from setups import SETUPS, name_of
 
-from inference_math.evidence.sentences import HOLE, JOINS, say
+from inference_math.evidence.sentences import HOLE, JOINS, render
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
 from inference_math.optimiser.verdict import cell, stands_on, verdict
 from inference_math.unit import Unit
-from inference_math.unit.fullest import fullest
+from inference_math.unit.max_load import expected_max_load
 from inference_math.unit.nearest import known_comparisons
 from inference_math.workload import SLA, Workload
 from inference_math_book.explore.browser import script, sentences
@@ -25,7 +25,7 @@ from inference_math_book.explore.form import candidate, few_draws
 from inference_math_planner import capacity, fleet
 from inference_math_planner.answers import notes
 from inference_math_planner.answers.deployment import Plan
-from inference_math_planner.fleets.bench import cadence_doubts, cadence_said
+from inference_math_planner.fleets.bench import cadence_errors, cadence_said
 from inference_math_planner.fleets.ladder import tier_verdicts
 from inference_math_planner.fleets.traffic import chances
 
@@ -37,16 +37,17 @@ def node(tmp_path_factory):
     return Node(f"{script()}\n{CROWD_JS.read_text(encoding='utf-8')}", tmp_path_factory.mktemp("node"))
 
 
-MEANS = """(asked, drawn, users) => {
-    const step = math.under(asked, ...drawn).mixed, { steps } = math.target_of(asked);
-    return [math.mean_seen(step, users, steps, 0) / asked.unit.gives, math.round_trip(step, users, steps)];
+MEANS = """(problem, drawn, users) => {
+    const step = math.under(problem, ...drawn).step_seconds, { steps } = math.search_constants(problem);
+    return [math.mean_seen(step, users, steps, 0) / problem.unit.accepted_per_step,
+        math.round_trip(step, users, steps)];
 }"""
 
 
 def test_the_page_has_the_unit_s_own_means(node):
     """The set-ups of `tests/planner/fleets/test_conservation.py`."""
-    asked = [Case(unit, work, SLA(1.0, 1.0)) for unit, work, _ in SETUPS]
-    rows = [[one.asked, one.pairs(0)[0], setup[2]] for one, setup in zip(asked, SETUPS, strict=True)]
+    problem = [Case(unit, work, SLA(1.0, 1.0)) for unit, work, _ in SETUPS]
+    rows = [[one.problem, one.pairs(0)[0], setup[2]] for one, setup in zip(problem, SETUPS, strict=True)]
     for setup, (gap, trip) in zip(SETUPS, node.ask(MEANS, rows), strict=True):
         unit, work, users = setup
         assert gap == pytest.approx(unit.tpot(work, users), rel=1e-9), name_of(setup)
@@ -55,32 +56,35 @@ def test_the_page_has_the_unit_s_own_means(node):
 
 def test_the_page_has_the_same_prompts_on_the_fullest_group(node):
     rows = [[k, groups * stages, stages] for k in (0.3, 1, 2.5, 40, 300) for groups in (1, 8, 64) for stages in (1, 2)]
-    assert node.ask("math.fullest", rows) == pytest.approx([fullest(*row) for row in rows], rel=1e-12)
+    assert node.ask("math.expected_max_load", rows) == pytest.approx(
+        [expected_max_load(*row) for row in rows], rel=1e-12
+    )
 
 
-SOLVE = """(asked, draws, speeds) => {
-    const solved = math.solve(asked, draws), numbers = math.numbers_of(asked, solved), { best } = solved;
+SOLVE = """(problem, draws, speeds) => {
+    const solved = math.solve(problem, draws), numbers = math.numbers_of(problem, solved), { best } = solved;
     const middle = solved.costs[Math.floor(draws.length / 2)];
     return {
-        solved, numbers, formulas: math.by_formula(asked, solved, numbers),
-        swings: best && draws.length === 1 ? math.swings(asked, draws) : [], gains: math.gains(asked, draws, speeds),
-        settings: best ? math.settings(asked, best, solved.settings[best]) : {},
-        hindered: solved.order.map((name) => math.hindered(asked, middle, name)),
+        solved, numbers, formulas: math.by_formula(problem, solved, numbers),
+        sensitivities: best && draws.length === 1 ? math.sensitivities(problem, draws) : [],
+        gains: math.gains(problem, draws, speeds),
+        settings: best ? math.settings(problem, best, solved.settings[best]) : {},
+        hindered: solved.order.map((name) => math.hindered(problem, middle, name)),
     };
 }"""
 
 
-def in_python(asked, draws, speeds):
+def in_python(problem, draws, speeds):
     """Return what `SOLVE` returns."""
-    solved = answers.solve(asked, draws)
-    numbers, best = answers.numbers_of(asked, solved), solved.best
+    solved = answers.solve(problem, draws)
+    numbers, best = answers.numbers_of(problem, solved), solved.best
     middle = solved.costs[len(draws) // 2]
     return {
-        "solved": solved, "numbers": numbers, "formulas": answers.by_formula(asked, solved, numbers),
-        "swings": answers.swings(asked, draws) if best and len(draws) == 1 else [],
-        "gains": answers.gains(asked, draws, speeds),
-        "settings": settings(asked, best, solved.settings[best]) if best else {},
-        "hindered": [notes.hindered(asked, middle, name) for name in solved.order],
+        "solved": solved, "numbers": numbers, "formulas": answers.by_formula(problem, solved, numbers),
+        "sensitivities": answers.sensitivities(problem, draws) if best and len(draws) == 1 else [],
+        "gains": answers.gains(problem, draws, speeds),
+        "settings": settings(problem, best, solved.settings[best]) if best else {},
+        "hindered": [notes.hindered(problem, middle, name) for name in solved.order],
     }  # fmt: skip
 
 
@@ -90,7 +94,7 @@ def test_decisions_are_those_of_the_package(node):
     for i, given in enumerate(forms_settings(40)):
         case = case_of(given)
         speeds = {"nowhere near": 1e9, "hbm": 0.0}
-        rows.append([case.asked, case.pairs(0 if i % 10 else 8), speeds])
+        rows.append([case.problem, case.pairs(0 if i % 10 else 8), speeds])
     met = 0
     for row, printed in zip(rows, node.ask(SOLVE, rows), strict=True):
         own = plain(in_python(*row))
@@ -102,7 +106,7 @@ def test_decisions_are_those_of_the_package(node):
 
 ASKED = """(given) => {
     const one = math.candidate(given, math.data);
-    return [one.asked, one.centred.found, math.few_draws(one, math.data), math.refused(given, true, math.data)];
+    return [one.problem, one.centred.found, math.few_draws(one, math.data), math.refused(given, true, math.data)];
 }"""
 
 
@@ -110,7 +114,7 @@ def test_the_form_asks_the_same_in_both_languages(node):
     rows = [as_fields(given) for given in forms_settings(40)]
     for given, there in zip(rows, node.ask(ASKED, [[given] for given in rows]), strict=True):
         one = candidate(given, known())
-        assert close(plain([one.asked, one.centred.found, few_draws(one, known()), []]), there), given
+        assert close(plain([one.problem, one.centred.found, few_draws(one, known()), []]), there), given
 
 
 NUMBERS = (0.0, 0.0049, 0.5, 1, 1.5, 17, 99.95, 1234.6, 2.5e6)
@@ -136,14 +140,14 @@ def test_both_languages_say_the_same(node):
     said.append({"text": "{most:most} {gap:seconds}", "most": float("inf"), "gap": float("nan")})
     said += [{"text": "{n|one|others}", "n": so} for so in (True, False)]
     said.append([{"text": "{a} ${LONGEST:-{b}} '{\"c\": {b}}'", "a": [{"key": "start.unit"}, "!"], "b": 7}, " ", []])
-    assert node.ask("(said) => math.say(said)", [[one] for one in said]) == list(map(say, said))
+    assert node.ask("(said) => math.render(said)", [[one] for one in said]) == list(map(render, said))
 
 
-VERDICTS = """(first, second, own, rows, doubts) => {
+VERDICTS = """(first, second, own, rows, gain_errors) => {
     const one = math.verdict(first, second, own);
     const stands = math.stands_on(math.data.comparisons.store);
-    const told = [...math.cell(one), ...math.cadence_said(rows, doubts, ""), stands];
-    return [one, told.map(math.say), math.tier_verdicts({ doubt: own }, rows.map((row) => ({ rate: row[6] })))];
+    const told = [...math.cell(one), ...math.cadence_said(rows, gain_errors, ""), stands];
+    return [one, told.map(math.render), math.tier_verdicts({ gain_error: own }, rows.map((row) => ({ rate: row[6] })))];
 }"""
 
 
@@ -151,25 +155,25 @@ def test_verdicts_are_those_of_the_package(node):
     """Chances from nearly 0 to nearly 1, words and sentences, of one draw and of several."""
     rng = np.random.default_rng(1)
     known = known_comparisons()
-    asked = []
+    problem = []
     for sd in (0.01, 0.1, 0.5, 2.0):
         for count in (1, 5):
             rates = [rng.lognormal(0, 0.5, count).tolist() for _ in range(2)]
             rows = [[float(every), *rng.lognormal(0, 0.2, 6).tolist()] for every in (1, 4, 16)]
-            doubts = cadence_doubts(known, "MLA", "Hopper", 2200 * sd, 170)
-            asked.append([*rates, [0.05, sd, 6], rows, doubts])
+            gain_errors = cadence_errors(known, "MLA", "Hopper", 2200 * sd, 170)
+            problem.append([*rates, [0.05, sd, 6], rows, gain_errors])
     words = set()
-    for (first, second, own, rows, doubts), there in zip(asked, node.ask(VERDICTS, asked), strict=True):
+    for (first, second, own, rows, gain_errors), there in zip(problem, node.ask(VERDICTS, problem), strict=True):
         one = verdict(first, second, own)
-        told = [*cell(one), *cadence_said(rows, doubts, ""), stands_on(known["store"])]
-        tiers = tier_verdicts(Made(doubt=own), [Made(rate=row[6]) for row in rows])
-        assert close(plain([one, list(map(say, told)), tiers]), there)
+        told = [*cell(one), *cadence_said(rows, gain_errors, ""), stands_on(known["store"])]
+        tiers = tier_verdicts(Made(gain_error=own), [Made(rate=row[6]) for row in rows])
+        assert close(plain([one, list(map(render, told)), tiers]), there)
         words |= {one.sure, *(tier.sure for tier in tiers)}
     assert words == {"", "sure", "likely", "open"}
 
 
-CROWD = """(asked, drawn, played, goal) => {
-    const run = window.inferenceMathCrowd.sized({ asked, solved: math.solve(asked, drawn), drawn }, played, goal);
+CROWD = """(problem, drawn, played, goal) => {
+    const run = window.inferenceMathCrowd.sized({ problem, solved: math.solve(problem, drawn), drawn }, played, goal);
     for (;;) {
         const { done, value } = run.next();
         if (!done) continue;
@@ -187,13 +191,13 @@ def test_fleets_are_those_of_the_package(node, version):
     """
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", version=version)
     case = Case(unit, Workload(1500, 120), SLA(0.5, 0.04), units=3).checked()
-    assert case.asked.ahead is (version == "")
+    assert case.problem.ahead is (version == "")
     found = Plan.of(case, 20)
     gaps, lengths = chances(0, 1.0)
     played = {"gaps": gaps, "cv": 1, "lengths": lengths, "like": [], "share": 0.9}
     goals = [{"traffic": 12.0, "have": 0, "cv": 1}, {"traffic": 0.0, "have": 8, "cv": 1}]
     drawn = [list(pair) for pair in found.pairs]
-    told = node.ask(CROWD, [[case.asked, drawn, played, goal] for goal in goals])
+    told = node.ask(CROWD, [[case.problem, drawn, played, goal] for goal in goals])
     for best, there in zip((fleet(found, 12.0), capacity(found, 8)), told, strict=True):
         each = sorted((best, *best.others), key=lambda one: one.architecture)
         here = [

@@ -107,7 +107,7 @@ def test_everything_that_the_page_asks_for_is_printed():
     (exported,) = re.findall(r"window\.inferenceMath ?= ?\{(.*?),\s*data:", printed.script(), re.DOTALL)
     known = set(re.findall(r"\w+(?=\s*(?::|,|$))", exported)) | {"data"}
     asked = "".join(one.read_text(encoding="utf-8") for one in PAGES.glob("planner*.js"))
-    assert "standing_of" in known
+    assert "provenance_of" in known
     assert set(re.findall(r"\bmath\.(\w+)", asked)) <= known
 
 

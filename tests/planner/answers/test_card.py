@@ -12,7 +12,7 @@ from made import Made
 
 import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser.choice import regret
 from inference_math.unit.nearest import known_errors
 from inference_math.unit.types import Layout
@@ -73,7 +73,7 @@ def test_draws_are_doubted_where_intervals_missed_a_quarter_of_the_points():
     ],
 )
 def test_confidence_is_a_sentence_that_one_retells(given, word, said):
-    words = say(card.why(choice(**given), "disaggregated", word, "gpus"))
+    words = render(card.why(choice(**given), "disaggregated", word, "gpus"))
     assert said in words
 
 
@@ -116,7 +116,7 @@ def test_evidence_is_of_the_gpu_asked_about_or_none(model, gpu, weights, engine,
     found = card.evidence(about | {"own": False, "scaled": False, "unseen": 0.3})
     assert [(pytest.approx(one["off"]), one["count"]) for one in found if "off" in one] == offs
     if not offs:
-        assert say(found) == "no measurement of such a model (dense) on the b under trtllm checks this answer"
+        assert render(found) == "no measurement of such a model (dense) on the b under trtllm checks this answer"
 
 
 def evidence_of(model="m", gpu="h", weights="fp8", engine="vllm", scaled=False):
@@ -125,7 +125,7 @@ def evidence_of(model="m", gpu="h", weights="fp8", engine="vllm", scaled=False):
 
 
 def test_evidence_reads_as_a_sentence():
-    assert say(evidence_of(scaled=True)) == (
+    assert render(evidence_of(scaled=True)) == (
         "other curves of this set-up chose terms of the model; on 4 measurements (m in fp8 on h, older vllm)"
         " predictions were 30% off in latency, 50% in TTFT; 100% of them lay within the calibration's own intervals"
     )
@@ -191,7 +191,7 @@ def test_no_other_gpu_is_quoted(gpu):
 def test_the_number_is_a_sentence_and_a_range_where_nothing_was_calibrated(goal, never, ends, said):
     best = Made({"name": "pools", "gpus": list(ends) if goal == "gpus" else [8] * 3, "rate": list(ends)})
     about = Made({"goal": goal, "never": never, "have": 12 if goal == "rate" else 0, "traffic": 40, "gpus": 2})
-    assert say(card.headline(best, about | {"gpu": "h100-sxm"})) == said
+    assert render(card.headline(best, about | {"gpu": "h100-sxm"})) == said
 
 
 SET_UPS = [
@@ -227,7 +227,7 @@ def test_a_unit_of_ones_own_calibration_says_so():
 
 def test_chunks_say_why_they_are_as_long():
     found = planner.plan(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 100), SLA(1, 0.03), intervals=False)
-    sizes = {name: card.sized_as(found.case.asked, name, 1, row) for name, row in found.solved.settings.items()}
+    sizes = {name: card.sized_as(found.case.problem, name, 1, row) for name, row in found.solved.settings.items()}
     assert sizes["aggregated"].chunk == 0
     (said,) = card.steps_of(sizes["chunked"])
     told = found.starts["chunked"].plain
@@ -248,8 +248,8 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
     asked = Made({"work": Made({"n_out": 100.0}), "watts": 700})
     usd, power = card.priced(asked, best, about | {"goal": "gpus", "example": False})
     assert usd["usd"] == pytest.approx(4 * 3.6 / 3600 / 200 * 1e6)
-    assert say(usd).endswith(" at 3.6 USD for a GPU and hour")
-    assert say(usd | {"example": True}).endswith(" at 3.6 USD for a GPU and hour, an example: set your own")
+    assert render(usd).endswith(" at 3.6 USD for a GPU and hour")
+    assert render(usd | {"example": True}).endswith(" at 3.6 USD for a GPU and hour, an example: set your own")
     assert power["kw"] == 2.8
     layout = Layout(tp=2, dp=1, ep=1, pp=1)
     sized = Made(
@@ -261,16 +261,16 @@ def test_a_card_counts_gpus_prices_the_median_and_names_both_pools():
             "replicas": 2,
             "gpus": [48.0, 32.0, 64.0],
             "rate": [7.0, 7.0, 7.0],
-            "kept": 0.938,
+            "feasible_share": 0.938,
         }
     )
     about = about | {"goal": "gpus", "never": True, "weights": "fp8"}
     asked = Made({"unit": Made({"gpus": 2, "layout": layout}), "pools": []})
-    assert say(card.what(sized, asked, about)) == (
+    assert render(card.what(sized, asked, about)) == (
         "2 replicas, each of 3 prefill and 5 decode units of 2 GPUs (FP8, TP 2); planned and priced for 48 GPUs; "
         "this keeps the promise 93 of 100 times"
     )
-    assert say(card.what(sized, asked, about | {"never": False})).endswith(
+    assert render(card.what(sized, asked, about | {"never": False})).endswith(
         "(FP8, TP 2); this keeps the promise 93 of 100 times"
     )
 
@@ -280,6 +280,6 @@ def test_a_card_counts_users_on_a_gpu_and_splits_served_with_about_as_many():
     best = Made({"gpus": [8, 8, 8], "rate": [4.0, 3.0, 5.0], "ttft": [1.0] * 3, "tpot": [0.03] * 3})
     assert card.users_on_a_gpu(asked, best, Made({"goal": "gpus"})) == pytest.approx(4.0 * (1.0 + 100 * 0.03) / 8)
     assert card.users_on_a_gpu(asked, best, Made({"goal": "unit", "gpus": 4})) == pytest.approx(4.0)
-    crowds = [[1.0, 1, 4], [3.0, 2, 5], [1e9, 6, 7]]
-    told = [card.crowded_alike(users, crowds) for users in (1.0, 1.1, 3.0, 50.0)]
+    concurrency_bins = [[1.0, 1, 4], [3.0, 2, 5], [1e9, 6, 7]]
+    told = [card.crowded_alike(users, concurrency_bins) for users in (1.0, 1.1, 3.0, 50.0)]
     assert [(one["gained"], one["count"]) for one in told] == [(1, 4), (2, 5), (2, 5), (6, 7)]

@@ -9,7 +9,7 @@ import yaml
 
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue.tiers import tier
-from inference_math.evidence.sentences import say
+from inference_math.evidence.sentences import render
 from inference_math.optimiser import answers
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.starts import settings
@@ -27,14 +27,14 @@ def lines(engine, architecture, *, tier="", kv="fp8", lengths="fixed", longest=0
     case = Case(unit, Workload(2000, 200, 0.5, lengths, longest), SLA(2, 0.1))
     row = Plan.of(case, 0).solved.each[architecture][0]
     assert row.rate > 0
-    told = settings(case.asked, architecture, row)
+    told = settings(case.problem, architecture, row)
     CASES[engine] = case
     return said(case, architecture, told, told_kv(kv, unit.usual_kv), tier), told, row
 
 
 def said(case, architecture, told, kv, tier):
     """Return the command lines by their titles."""
-    return {say(title): say(line) for title, line in commands(case.asked, architecture, told, kv, tier, 1)}
+    return {render(title): render(line) for title, line in commands(case.problem, architecture, told, kv, tier, 1)}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_groups_of_attention_count_for_themselves_where_the_engine_does_so(engin
     name = {"vllm": "--max-num-seqs", "trtllm": "max_batch_size", "sglang": "--max-running-requests"}[engine]
     assert told[name] == -(-row.batch // 8) * 8 / ranks
     *_, chunked = lines(engine, "chunked", tp=1, dp=8, ep=8)
-    told = settings(CASES[engine].asked, "chunked", chunked)
+    told = settings(CASES[engine].problem, "chunked", chunked)
     tokens = {"vllm": "--max-num-batched-tokens", "trtllm": "max_num_tokens", "sglang": "--chunked-prefill-size"}[
         engine
     ]
@@ -175,7 +175,7 @@ def test_what_loads_from_another_tier_stands_in_the_command(engine):
 def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine)
     case = Case(unit, Workload(2000, 200, 0.5), SLA(2, 0.1), tier=tier("dram"), sessions=500)
-    told = settings(case.asked, "chunked", Plan.of(case, 0).solved.each["chunked"][0])
+    told = settings(case.problem, "chunked", Plan.of(case, 0).solved.each["chunked"][0])
     line = said(case, "chunked", told, "fp8", "dram")["each unit"]
     size = 500 * 2200 * unit.model.kv_token("fp8")
     told = {"SIZE": f"{-(-size // 1e9):.0f}", "EACH": f"{-(-size // 2e9):.0f}", "BYTES": f"{size:.0f}"}
@@ -188,7 +188,7 @@ def test_a_store_has_its_size_where_sessions_are_counted(engine, words):
 def test_a_request_longer_than_the_model_was_made_for_is_told_how():
     unit = Unit.of("qwen3-32b", "h200-sxm", weights="fp8", kv="fp8")
     case = Case(unit, Workload(60000, 300), SLA(20, 0.1))
-    told = settings(case.asked, "aggregated", Plan.of(case, 0).solved.each["aggregated"][0])
+    told = settings(case.problem, "aggregated", Plan.of(case, 0).solved.each["aggregated"][0])
     words = shlex.split(said(case, "aggregated", told, "fp8", "")["each unit"])
     rope = json.loads(words[words.index("--hf-overrides") + 1])["rope_scaling"]
     assert rope["factor"] * rope["original_max_position_embeddings"] >= 60300
@@ -206,7 +206,7 @@ def test_sglang_takes_whole_pages(model, gpu, page):
         case = Case(unit, Workload(n_in, 200), SLA(5, 0.1))
         found = Plan.of(case, 0)
         for name in ("chunked", "disaggregated"):
-            told = settings(case.asked, name, found.solved.each[name][0])
+            told = settings(case.problem, name, found.solved.each[name][0])
             (size,) = (value for key, value in told.items() if key.endswith("--chunked-prefill-size"))
             assert size % page == 0
             assert size >= page
@@ -222,7 +222,7 @@ def test_the_longest_request_may_be_longer_than_the_mean():
 
 def test_swings_solve_the_question_again():
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(1000, 200, 0.5), SLA(1, 0.03))
-    found = {row.input: row for row in answers.swings(case.asked, case.pairs(0))}
+    found = {row.input: row for row in answers.sensitivities(case.problem, case.pairs(0))}
     assert set(found) == {"n_in", "n_out", "alpha", "ttft", "tpot"}
     longer = Plan.of(Case(case.unit, Workload(1200, 200, 0.5), case.sla), 0)
     assert found["n_in"].high == longer["rate"]

@@ -16,12 +16,12 @@ from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.answers import best_rate
 from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import LIKELY
-from inference_math.optimiser.load import strain
+from inference_math.optimiser.load import limit_utilisation
 from inference_math.simulate import Steps
 from inference_math.unit import Unit
-from inference_math.unit.asked import target_of
 from inference_math.unit.coefficients import DATASHEET, Anchor
 from inference_math.unit.front import handover
+from inference_math.unit.problem import search_constants
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
@@ -33,7 +33,7 @@ FOUND = planner.plan(UNIT, WORK, LIMITS, price=2.5)
 
 def served(case):
     """Return the requests/s of the best architecture by the calibration itself; 0 where none meets the SLA."""
-    return best_rate(answers.solve(case.asked, case.pairs(0)))
+    return best_rate(answers.solve(case.problem, case.pairs(0)))
 
 
 PLAIN = planner.plan(UNIT, WORK, LIMITS, price=2.5, intervals=False)
@@ -100,12 +100,12 @@ def test_a_formula_beside_a_number_says_what_it_gives():
 
 def test_a_printed_number_is_the_median_of_what_is_drawn_and_a_rate_the_goodput():
     case = Case(UNIT, WORK, LIMITS, price=2.5)
-    drawn = [Plan(case, (one,), answers.solve(case.asked, [one])) for one in case.pairs(64)]
+    drawn = [Plan(case, (one,), answers.solve(case.problem, [one])) for one in case.pairs(64)]
     for row in FOUND.compared.itertuples():
         rates, settings = FOUND.solved.rates[row.architecture], FOUND.solved.settings[row.architecture]
-        target = target_of(case.of_architecture(row.architecture))
+        constants = search_constants(case.of_architecture(row.architecture))
         costs = FOUND.solved.pool_costs if row.architecture == "disaggregated" else FOUND.solved.costs
-        kept = [strain(target, one, row.architecture, settings) <= 1 + 1e-9 for one in costs]
+        kept = [limit_utilisation(constants, one, row.architecture, settings) <= 1 + 1e-9 for one in costs]
         assert row.rate == pytest.approx(np.mean(np.array(rates) * kept))
         assert row.kept == np.mean(kept)
         for name in ("rate", "ttft", "tpot"):
@@ -144,7 +144,7 @@ def test_the_printed_times_are_those_of_the_package_s_simulator(name, limits, wo
     """A closed loop with the printed decodes, beside them as many prompts as are under way."""
     found = planner.plan(UNIT, work, limits, intervals=False)
     (row,), own = found.solved.each[name], found.solved.settings[name]
-    system = queues.system_for(found.case.asked, name, own)
+    system = queues.system_for(found.case.problem, name, own)
     users, start = int(np.ceil(row.decodes)), "steady"
     scheduler = simulate.Aggregated() if name == "aggregated" else simulate.Chunked(int(system.budget))
     if name == "disaggregated":  # users of all decode units, and time to forget that they began together
@@ -163,7 +163,7 @@ def test_prompts_in_chunks_bunch_where_answers_scatter():
     """What the planner's page says of full load: printed are equal answers, of which no two prompts meet."""
     found = planner.plan(UNIT, WORK, LIMITS, intervals=False)
     (row,), own = found.solved.each["chunked"], found.solved.settings["chunked"]
-    budget = int(queues.system_for(found.case.asked, "chunked", own).budget)
+    budget = int(queues.system_for(found.case.problem, "chunked", own).budget)
     users = int(np.ceil(row.decodes))
     waited = [
         simulate.closed_loop(
@@ -199,7 +199,7 @@ def test_anchors_act_in_plans_as_in_predictions():
     assert planner.plan(slow, WORK, LIMITS)["batch"] < FOUND["batch"]
     fast = UNIT.calibrated(replace(UNIT.calibration, anchors=(Anchor(2200, 170, -1.0),)))
     assert fast.tpot(WORK, 8) >= fast.floor.tpot(WORK, 8)
-    assert fast.costs(WORK).mixed(8, 0) >= fast.floor.step_time(8, 2285)
+    assert fast.costs(WORK).step_seconds(8, 0) >= fast.floor.step_time(8, 2285)
 
 
 def test_intervals_of_the_datasheet_are_points():
@@ -320,7 +320,7 @@ def test_stored_caches_gain_and_slower_tiers_gain_less():
     assert disk["rate"] == pytest.approx(table.rate["local_ssd"])
     # A store slower than computing makes prefills longer.
     slow = UNIT.costs(work, 2 * 1e8)
-    assert slow.mixed(0, 1) == pytest.approx(0.9 * 2200 * UNIT.model.kv_token("fp8") / (2 * 1e8))
+    assert slow.step_seconds(0, 1) == pytest.approx(0.9 * 2200 * UNIT.model.kv_token("fp8") / (2 * 1e8))
     assert slow.ttft_1 > UNIT.costs(WORK).ttft_1
 
 

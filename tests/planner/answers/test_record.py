@@ -83,7 +83,7 @@ def test_an_answer_does_not_contradict_itself(asked):
         assert stores[answer["store"]] == pytest.approx(answer["unit_rate"]["value"], rel=0.01)
     if answer["split"]:
         assert answer["split"]["prefill"] + answer["split"]["decode"] <= found.case.units
-        assert answer["link_gb_s"] <= found.case.asked.pool_bw / 1e9 * (1 + 1e-9)
+        assert answer["link_gb_s"] <= found.case.problem.pool_bw / 1e9 * (1 + 1e-9)
     of_units = {row["architecture"]: row["rate"] for row in content["one_unit"]}
     for row in rows:  # what is impossible is absent; a name means the same of each architecture
         assert (row["unit_rate"] is None) == (not row["commands"])

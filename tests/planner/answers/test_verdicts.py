@@ -54,5 +54,5 @@ def test_served_splits_are_counted_by_users_on_a_gpu(monkeypatch):
     pairs = [(8, 8, 0.9), (8, 8, 1.2), (9, 8, 1.1), (24, 8, 0.5), (800, 8, 2.0)]
     table = pd.DataFrame(pairs, columns=["users", "gpus", "gain"])
     monkeypatch.setattr(verdicts, "load", lambda name: SimpleNamespace(frame=table))
-    found = verdicts.crowds.__wrapped__()
+    found = verdicts.concurrency_bins.__wrapped__()
     assert [one[1:] for one in found] == [[1, 2], [1, 2], [0, 0], [1, 1]]

@@ -15,8 +15,8 @@ from inference_math import Unit, Workload, simulate
 from inference_math.catalogue.engines import engines
 from inference_math.catalogue.links import link
 from inference_math.evidence.numerals import in_seconds
-from inference_math.evidence.sentences import say
-from inference_math.optimiser.doubt import FARTHER
+from inference_math.evidence.sentences import render
+from inference_math.optimiser.gain_error import FARTHER
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
@@ -28,7 +28,7 @@ from inference_math_planner.fleets import bench, queues, traffic
 from inference_math_planner.fleets.bench import bench_lengths
 
 UNIT = Unit.of("llama-3-8b", "h100-sxm")
-AHEAD = simulate.Habits(ahead=True)  # as today's vLLM plans its steps
+AHEAD = simulate.SchedulerPolicy(ahead=True)  # as today's vLLM plans its steps
 
 
 def test_more_prompts_at_the_same_load_show_another_ttft():
@@ -85,8 +85,8 @@ def test_groups_of_attention_have_a_budget_each_and_drafts_wider_ends():
     deep = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8, engine="sglang")
     asked = Benchmark(1000, 100, prompts=64, concurrency=32, range_ratio=0.2, budget=2048)
     told, drafting = foresee(deep, asked), foresee(replace(deep, drafts=2), asked)
-    habits, most = simulate.Habits(alone=True, ahead=True), deep.places(Workload(1000, 100))
-    run = simulated(asked, simulate.Chunked(8 * 2048, max_batch=most, habits=habits, ranks=8), deep)
+    policy, most = simulate.SchedulerPolicy(alone=True, ahead=True), deep.places(Workload(1000, 100))
+    run = simulated(asked, simulate.Chunked(8 * 2048, max_batch=most, policy=policy, ranks=8), deep)
     assert told.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
     assert "8 ranks step together" in str(told)
     assert "ranks" not in str(foresee(UNIT, Benchmark(1000, 20, prompts=4)))
@@ -121,7 +121,7 @@ def test_one_token_answers_have_no_time_between_tokens():
 def test_it_is_the_simulator_with_the_front():
     asked = Benchmark(900, 150, prompts=120, concurrency=12, range_ratio=0.2, seed=5)
     told, most = foresee(UNIT, asked, front=0.03), UNIT.places(Workload(900, 150))
-    run = simulated(asked, simulate.Chunked(8192, max_batch=most, habits=AHEAD), front=0.03)
+    run = simulated(asked, simulate.Chunked(8192, max_batch=most, policy=AHEAD), front=0.03)
     for row, name in (("TTFT", "ttft"), ("latency", "latency"), ("TPOT", "tpot"), ("ITL", "gap")):
         near = 1e-6 if row != "ITL" else 0.01  # gaps of steps in a row are noted by their mean
         for column in told.table:
@@ -157,7 +157,7 @@ def test_arrivals_have_no_burst_and_bunches_wait_longer():
     assert bunched.table.loc["TTFT", "P99"] > calm.table.loc["TTFT", "P99"]
     run = simulate.open_loop(
         Same(1000, 200, 0.0), simulate.Steps(UNIT), rate=8.0, requests=400, seed=0,
-        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(1000, 200)), habits=AHEAD),
+        scheduler=simulate.Chunked(8192, max_batch=UNIT.places(Workload(1000, 200)), policy=AHEAD),
     )  # fmt: skip
     for row, seen in (("TTFT", run.requests.ttft), ("latency", run.requests.latency)):
         assert calm.table.loc[row, "mean"] == pytest.approx(seen.mean() + UNIT.front.seconds, rel=0.1)
@@ -233,7 +233,7 @@ def test_cadences_of_one_engine_move_the_median_and_of_ranks_the_mean():
 def test_cadences_that_do_about_as_well_are_named_together():
     rows = [[1, 0.02, 0.02, 0.03, 0.05, 0.5, 9], [2, 0.0199, 0.018, 0.03, 0.06, 0.6, 9]]
     exact = [[], [0.0, 0.01, 99], [0.0, 0.01, 99], [0.0, 0.3, 99], [], [], [0.0, 0.04, 99]]
-    assert list(map(say, bench.cadence_said(rows, exact, "")))[:4] == [
+    assert list(map(render, bench.cadence_said(rows, exact, "")))[:4] == [
         "The mean gap is least with N = 1 (20 ms) or 2 (19.9 ms), about the same.",
         "The median gap is least with N = 2 (18 ms); that it is shorter than with N = 1 is sure (99 of 100 times).",
         "P90 of the gaps is least with N = 1 (30 ms) or 2 (30 ms), about the same.",
@@ -245,12 +245,12 @@ def test_what_is_open_of_a_cadence_is_to_be_measured():
     """A doubt of 0.3 on a gain of a ninth leaves it open; of P99 no pair was run, so it is open, whatever is said."""
     rows = [[1, 0.02, 0.02, 0.03, 0.05, 0.5, 9], [2, 0.02, 0.018, 0.03, 0.02, 0.6, 9]]
     wide = [[], [0.0, 0.3, 4], [0.0, 0.3, 4], [0.0, 0.3, 4], [], [], [0.0, 0.3, 4]]
-    said = list(map(say, bench.cadence_said(rows, wide, "")))
+    said = list(map(render, bench.cadence_said(rows, wide, "")))
     assert said[1].endswith("that it is shorter than with N = 1 is open (62 of 100 times).")
     assert said[3].endswith("whether it is shorter than with N = 1 is open (no pair of runs was compared in it).")
     assert said[5] == "Where it is open, measure both: run this benchmark with N = 1 and with the other N."
     none = [[1, 0.02, 0.02, 0.03, 0.05, 0.5, 9]]
-    assert not any("open" in one for one in map(say, bench.cadence_said(none, wide, "")))
+    assert not any("open" in one for one in map(render, bench.cadence_said(none, wide, "")))
 
 
 def test_cadences_say_how_sure_they_are_by_their_own_pairs():
@@ -314,7 +314,7 @@ def test_requests_beyond_what_the_engine_lets_in_wait():
     free, bound = (foresee(UNIT, Benchmark(500, 100, 64, 32, range_ratio=0.2, seqs=seqs)) for seqs in (None, 4))
     assert bound.table.loc["TPOT", "mean"] < 0.8 * free.table.loc["TPOT", "mean"]
     assert bound.table.loc["TTFT", "mean"] > 5 * free.table.loc["TTFT", "mean"]
-    run = simulated(Benchmark(500, 100, 64, 32, range_ratio=0.2), simulate.Chunked(8192, max_batch=4, habits=AHEAD))
+    run = simulated(Benchmark(500, 100, 64, 32, range_ratio=0.2), simulate.Chunked(8192, max_batch=4, policy=AHEAD))
     assert bound.table.loc["TTFT", "mean"] == pytest.approx(run.requests.ttft.mean())
 
 

@@ -16,12 +16,12 @@ import inference_math_planner as planner
 from inference_math import SLA, Unit, Workload, catalogue, simulate, theory
 from inference_math.optimiser import answers, architectures
 from inference_math.optimiser.case import Case, under
-from inference_math.optimiser.load import loaded, settings_row
-from inference_math.unit.asked import target_of
+from inference_math.optimiser.load import at_full_load, settings_row
 from inference_math.unit.batch import mean_seen, round_trip
 from inference_math.unit.coefficients import Anchor
 from inference_math.unit.costs import measured
 from inference_math.unit.operators import Operators
+from inference_math.unit.problem import search_constants
 from inference_math.unit.steps import stored_tokens
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
@@ -40,8 +40,8 @@ def test_unit_costs_and_plan_agree(setup):
         assert costs.ttft(users) == pytest.approx(ttft, rel=EXACT)
         assert costs.rate(users) == pytest.approx(rate, rel=EXACT)
     asked = Case(unit, work, SLA(1.0, 1.0))
-    step, steps = under(asked).mixed, target_of(asked.asked).steps
-    assert mean_seen(step, users, steps, 0) / asked.asked.unit.gives == pytest.approx(tpot, rel=EXACT)
+    step, steps = under(asked).step_seconds, search_constants(asked.problem).steps
+    assert mean_seen(step, users, steps, 0) / asked.problem.unit.accepted_per_step == pytest.approx(tpot, rel=EXACT)
     assert users / round_trip(step, users, steps) == pytest.approx(rate, rel=EXACT)
     # A plan whose limits this batch just meets takes it, or a larger one that is as fast.
     front = unit.front.seconds
@@ -61,13 +61,13 @@ def test_a_step_is_the_same_in_every_room(setup, anchor):
     (of, work, users), moved = setup, []
     calibration = replace(of.calibration, anchors=(Anchor(work.n_in, work.n_out, anchor),) if anchor else ())
     unit = of.calibrated(calibration)
-    numbers = answers.under(Case(unit, work, SLA(1.0, 1.0)).asked, unit.found(work), [1.0, 1.0, 0.0])
+    numbers = answers.under(Case(unit, work, SLA(1.0, 1.0)).problem, unit.found(work), [1.0, 1.0, 0.0])
     context = theory.mean_context(n_in=work.n_in * work.pairing, n_out=max(work.n_out, 1.001), cv=work.cv)
     cached = stored_tokens(work.n_in, work.alpha)
     fresh = work.n_in - cached
     for prompts in (0, 1):
         law = unit.step_time(users, context, prompts * fresh, prompts * cached)
-        planned = numbers.mixed(users, prompts)
+        planned = numbers.step_seconds(users, prompts)
         pairs = prompts * fresh * (cached + fresh / 2)
         simulated = simulate.Steps(unit)(users, users * context, prompts, prompts * fresh, pairs)
         assert planned == pytest.approx(law, rel=EXACT)
@@ -103,9 +103,9 @@ def test_chunks_of_groups_are_those_that_ranks_compute(dp, larger):
     """Each group has a chunk of its own: full where it must be; three times as large, so that not every step has."""
     unit, work = Unit.of("deepseek-v3", "h200-sxm", tp=8 // dp, dp=dp, ep=8, weights="fp8"), Workload(2200, 170)
     case = Case(unit, work, SLA(10.0, 1.0))
-    target, batch = target_of(case.asked), 64
+    constants, batch = search_constants(case.problem), 64
     chunk = larger * theory.chunk_size_full(b=batch, n_in=work.n_in, n_out=work.n_out) / dp
-    planned = loaded(target, under(case), "chunked", settings_row(batch, chunk, 0.0, 0.0))
+    planned = at_full_load(constants, under(case), "chunked", settings_row(batch, chunk, 0.0, 0.0))
     users = batch + (dp if larger == 1 else round(dp / larger))  # prompts under way hold places
     scheduler = simulate.Chunked(round(dp * chunk) + users, max_batch=users, ranks=dp)
     told = {"concurrency": users, "requests": 900, "warmup": 300, "start": "steady", "scheduler": scheduler}
@@ -151,7 +151,7 @@ def scheduler(system):
         return simulate.Disaggregated(**pools, **common)
     if system.budget == np.inf:  # of an engine that plans no step ahead
         return simulate.Aggregated(**common)
-    return simulate.Chunked(system.budget, **common, habits=system.admission)
+    return simulate.Chunked(system.budget, **common, policy=system.policy)
 
 
 def tried(case, row):
@@ -159,14 +159,14 @@ def tried(case, row):
     if row["architecture"] != "disaggregated":
         return row
     plain = settings_row(row["batch"], row["chunk"], row["prefill_units"], row["decode_units"])
-    rows = queues.trials(case.asked, row["architecture"], plain)
+    rows = queues.trials(case.problem, row["architecture"], plain)
     own = next(one for one in rows if one.prefill_units == row.prefill_units)
     return queues.seated(own, row["batch"])
 
 
 def together(case, row):
     """Return the requests/s of a replica that computes all prompts that arrive together, as the plan takes it."""
-    system = queues.system_for(case.asked, "aggregated", row)
+    system = queues.system_for(case.problem, "aggregated", row)
     scheduler = simulate.Aggregated(**{name: getattr(system, name) for name in ("max_batch", "kv_capacity", "grows")})
     return simulate.closed_loop(
         case.work, simulate.Steps(case.unit), concurrency=int(row["batch"]), requests=3000, warmup=1500,
@@ -180,7 +180,7 @@ def let_in(case, row):
     A request has its prompt and a token of each later step computed: a step has room for `budget` of these tokens, and
     of `batch` requests with `n_out` steps each the plan lets batch / n_out in. Steps of fewer prompts are no longer.
     """
-    work, budget = case.work, queues.system_for(case.asked, "aggregated", row).budget
+    work, budget = case.work, queues.system_for(case.problem, "aggregated", row).budget
     tokens = work.n_in - stored_tokens(work.n_in, work.alpha) + work.n_out - 1
     return min(1.0, budget / tokens / (row["batch"] / work.n_out))
 
@@ -198,7 +198,7 @@ def test_a_fleet_s_replica_finishes_what_the_plan_says(setup):
         waiting = int(many * (row["batch"] + 2 * max(row["chunk"] if many > 1 else 0, work.n_in) / work.n_in) + 8)
         run = simulate.closed_loop(
             case.work, simulate.Steps(unit), concurrency=min(waiting, 3000), requests=3000, warmup=1500,
-            scheduler=scheduler(queues.system_for(case.asked, row["architecture"], tried(case, row))),
+            scheduler=scheduler(queues.system_for(case.problem, row["architecture"], tried(case, row))),
         )  # fmt: skip
         # Whole batches, transfers: the count is of an engine, not of a formula. Of a
         # mixture a step grows the less the more there is in it: of a few decodes beside a chunk the mean step is
@@ -274,5 +274,5 @@ def test_no_answer_beats_the_floor(setup):
     reads = (work.n_out - 1) * (later - before) / unit.numbers.all_bw
     case = Case(unit, work, SLA(10 * unit.ttft(work, users), 2 * unit.tpot(work, users)))
     for pair in (*case.pairs(0), case.pairs(8)[SETUPS.index(setup) % 8]):  # of eight draws each is some set-ups'
-        for row in Plan(case, (pair,), answers.solve(case.asked, [pair])).compared.itertuples():
+        for row in Plan(case, (pair,), answers.solve(case.problem, [pair])).compared.itertuples():
             assert not row.rate > 0 or 1 / row.rate >= max(computes, reads) * (1 - 1e-9)

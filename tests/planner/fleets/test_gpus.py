@@ -8,7 +8,7 @@ from inference_math import SLA, Unit, Workload, catalogue
 from inference_math.optimiser.answers import gpus_ranked
 from inference_math.unit.nearest import known_errors
 from inference_math_planner import across, plan
-from inference_math_planner.answers.notes import GUESSED, standing_of
+from inference_math_planner.answers.notes import GUESSED, provenance_of
 
 UNIT = Unit.of("llama-3-8b", "h100-sxm")
 WORK, LIMITS = Workload(2000, 200), SLA(1.0, 0.05)
@@ -96,4 +96,4 @@ def test_the_order_of_gpus(costs, order):
 def test_what_a_row_stands_on(mode, unseen, changed, said):
     row = replaced(known_errors()[0], source="left out", gpu="b200", kind="dense", engine="vllm", weights="fp8")
     own = {name: getattr(row, name) for name in ("gpu", "kind", "engine", "weights")} | {"maker": "NVIDIA"} | changed
-    assert standing_of(mode, unseen, own.pop("gpu"), "b200", rows=[row], **own) == said
+    assert provenance_of(mode, unseen, own.pop("gpu"), "b200", rows=[row], **own) == said

@@ -254,7 +254,7 @@ def test_drafts_share_a_step():
     unit = Unit.of("llama-3-8b", "h100-sxm", drafts=3, accepted=0.7)
     turns = Turns(turns=6, first=2000, message=300, answer=200, think=3.0)
     cost = simulate.Steps(unit.near(Workload(turns.sessions(0).prompt, turns.answer)))
-    assert cost.gives > 1
+    assert cost.accepted_per_step > 1
     agree(turns, 10, [5e5], cost, rate=0.05, tpot=0.1)
 
 

@@ -13,22 +13,22 @@ from msgspec import structs
 
 from inference_math import Unit
 from inference_math.optimiser.case import Case, under
-from inference_math.optimiser.doubt import CERTAIN
+from inference_math.optimiser.gain_error import CERTAIN
 from inference_math.optimiser.load import pools_rate, settings_row
 from inference_math.optimiser.search import ARCHITECTURES
 from inference_math.optimiser.starts import settings
-from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate import Chunked, SchedulerPolicy, StepCost
 from inference_math.simulate.cost import timed
 from inference_math.simulate.engine import Request
 from inference_math.simulate.schedulers import system_of
 from inference_math.simulate.systems import engine_of, run_balanced, run_engine
-from inference_math.unit.asked import of_units, target_of
-from inference_math.unit.types import Asked, Pools, UnitNumbers
+from inference_math.unit.problem import of_units, search_constants
+from inference_math.unit.types import Pools, Problem, UnitNumbers
 from inference_math.workload import SLA, Workload
 from inference_math_planner.answers.deployment import Plan
 from inference_math_planner.fleets import queues
 from inference_math_planner.fleets.bench import Noted
-from inference_math_planner.fleets.benchmarks import habits_of
+from inference_math_planner.fleets.benchmarks import policy_of
 from inference_math_planner.fleets.goodput import Client, Tally, geometric_rows, goodput, requests_at
 from inference_math_planner.fleets.traffic import chances
 from inference_math_planner.fleets.types import FleetGoal
@@ -51,7 +51,7 @@ def test_sizes_of_few_units_are_among_those_of_more():
     def of(units, prefill):
         unit = made(UnitNumbers, gpus=2, drafts=0, accepted=0.0)
         pools = [made(Pools, prefill=one, decode=unit, units=units, decode_moves={}) for one in prefill]
-        return made(Asked, units=units, unit=unit, pools=pools, read_bw=0.0, pool_bw=1.0)
+        return made(Problem, units=units, unit=unit, pools=pools, read_bw=0.0, pool_bw=1.0)
 
     assert queues.sizes_of(of(4, []), "chunked") == [1, 2, 3, 4]
     assert queues.sizes_of(of(2, []), "disaggregated") == [2]
@@ -84,7 +84,7 @@ def simulator_of(tops, rates, name="disaggregated", count=queues.DRAWN):
     known = {(units, row): Known(name, units, row, tops[units, row], rates[units, row]) for units, row in tops}
     own = Made(
         {
-            "asked": Made({"units": max(units for units, _ in tops), "unit": Made({"gpus": 2}), "pools": []}),
+            "problem": Made({"units": max(units for units, _ in tops), "unit": Made({"gpus": 2}), "pools": []}),
             "count": count,
         }
     )
@@ -162,9 +162,9 @@ def standing(name, gpus, each):
 def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
     fast, slow = [20.0] * 16, [11.0] * 16
     two = {"chunked": standing("chunked", 4, slow), "aggregated": standing("aggregated", 6, fast)}
-    assert queues.crowd(two, goal(10.0), 16, SURE).order[0] == "chunked"
+    assert queues.choose_fleet(two, goal(10.0), 16, SURE).order[0] == "chunked"
     two["aggregated"] = standing("aggregated", 4, fast)
-    even = queues.crowd(two, goal(40.0), 16, SURE)
+    even = queues.choose_fleet(two, goal(40.0), 16, SURE)
     assert even.order[0] == "aggregated"  # which loses less
     assert even.tie
     # One replica of 14 GPUs is enough; two of 10 are needed, though each GPU of theirs would serve more.
@@ -172,16 +172,16 @@ def test_fewer_gpus_are_the_choice_and_equal_ones_a_tie():
         name: standing(name, gpus, [each] * 16)
         for name, gpus, each in (("disaggregated", 14, 15.0), ("aggregated", 10, 11.0))
     }
-    assert queues.crowd(small, goal(15.0), 16, SURE).best_in["disaggregated"] == 1.0
-    alone = queues.crowd({"chunked": two["chunked"]}, goal(10.0), 16, SURE)
+    assert queues.choose_fleet(small, goal(15.0), 16, SURE).best_in["disaggregated"] == 1.0
+    alone = queues.choose_fleet({"chunked": two["chunked"]}, goal(10.0), 16, SURE)
     assert (alone.best, alone.tie) == ("chunked", False)
-    assert queues.crowd({}, goal(10.0), 16, SURE).best == ""
+    assert queues.choose_fleet({}, goal(10.0), 16, SURE).best == ""
 
 
 def replica(units, rate, seed, n_out=170.0, since=400, until=1200):
     """What a replica of whole prompts does with a run of its own: share within the limits, mean TTFT, mean TPOT."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8"), Workload(2200, n_out), SLA(0.6, 0.04), units=2)
-    asked = of_units(case.asked, units)
+    asked = of_units(case.problem, units)
     row = Plan.of(case, 0).solved.each["aggregated"][0]
     system = queues.system_for(asked, "aggregated", row)
     pace = queues.pace_of(asked, *case.pairs(0)[0])
@@ -211,17 +211,17 @@ def test_a_router_before_units_shortens_what_their_queues_alone_would_have():
 def test_a_fleet_s_engine_plans_ahead_as_its_benchmark_does(engine, version, told, ahead):
     """By engine and age, or as it is told, and nothing else of how prompts are let in; pools prefill as they did."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", engine, version=version, async_scheduling=told)
-    asked = Case(unit, Workload(2200, 170), SLA(0.6, 0.04), units=2).asked
-    assert asked.ahead is habits_of(engine, version=version, async_scheduling=told).ahead is ahead
+    asked = Case(unit, Workload(2200, 170), SLA(0.6, 0.04), units=2).problem
+    assert asked.ahead is policy_of(engine, version=version, async_scheduling=told).ahead is ahead
     for name in ARCHITECTURES:
         system = queues.system_for(asked, name, settings_row(8, 2200, 1, 7))
-        assert system.admission == Habits(ahead=ahead)
+        assert system.policy == SchedulerPolicy(ahead=ahead)
 
 
 def test_each_group_of_attention_loads_its_prompts_over_links_of_its_own():
     """In one step eight groups load a prompt each as fast as one does, and one of them two in twice the time."""
     unit = Unit.of("deepseek-v3", "h200-sxm", dp=8, ep=8)
-    asked = Case(unit, Workload(8000, 200, 0.5), SLA(60, 5)).asked
+    asked = Case(unit, Workload(8000, 200, 0.5), SLA(60, 5)).problem
     system = structs.replace(queues.system_for(asked, "aggregated", settings_row(64, 8000, 1, 7)), load=1e-3)
     for many, longest in ((1, 1), (8, 1), (9, 2)):
         noted = Noted()
@@ -238,7 +238,7 @@ def played(ahead, requests, cost=STEPS, budget=10**6):
     """What a client notes of requests at one engine, in their order; and the mean step and the share of time busy."""
     noted, steps = Noted(), []
     noted.run = lambda first, rise, many, decodes: steps.append((many * (first + rise * (many - 1) / 2), many))
-    system = system_of(Chunked(budget, habits=Habits(ahead=ahead)), None)
+    system = system_of(Chunked(budget, policy=SchedulerPolicy(ahead=ahead)), None)
     own = [Request(i, *one, 0) for i, one in enumerate(requests)]
     end = run_engine(engine_of(system, timed(cost), noted), Client(own, 0, 0.0), noted, len(own))
     seconds, many = np.sum(steps, axis=0)
@@ -320,10 +320,10 @@ def test_a_simulation_begins_with_the_usual_load(monkeypatch):
 def test_no_row_of_chunks_serves_more_prompts_than_its_steps_compute():
     """However many places there are: who finishes must be replaced, a chunk in each step."""
     case = Case(Unit.of("llama-3-70b", "h100-sxm", 4, "fp8", "fp8"), Workload(500, 300), SLA(0.4, 0.06), units=2)
-    asked, one = of_units(case.asked, 1), under(case)
+    asked, one = of_units(case.problem, 1), under(case)
     for row in queues.trials(asked, "chunked", Plan.of(case, 0).solved.each["chunked"][0]):
         chunk = row.chunk / 500
-        assert 0 < queues.full(asked, "chunked", row, one) <= chunk / one.mixed(0.0, chunk)
+        assert 0 < queues.full(asked, "chunked", row, one) <= chunk / one.step_seconds(0.0, chunk)
 
 
 @pytest.mark.parametrize("true", [0.05, 0.4, 0.93, 1.2])
@@ -397,17 +397,17 @@ def test_pools_of_two_layouts_are_played_as_they_are_planned():
     assert [tried.prefill_units for tried in rows] == [1, 2, 3, 4]
     assert {tried.chunk for tried in rows} == {16 * 2000}  # of a unit
     own = structs.replace(rows[0], chunk=row.chunk)
-    rate = pools_rate(target_of(asked), one, own)  # prompts are the slower part
+    rate = pools_rate(search_constants(asked), one, own)  # prompts are the slower part
     assert queues.full(asked, "disaggregated", rows[0], one) == pytest.approx(rate)
     assert queues.Replica(None, "disaggregated", asked, rows[2], 2).gpus == 3 * 8 + 3 * 4
-    assert queues.smallest_gpus(case.asked, "disaggregated") == 8 + 4
+    assert queues.smallest_gpus(case.problem, "disaggregated") == 8 + 4
     system = queues.system_for(asked, "disaggregated", rows[2])
     assert (system.prefill_units, system.decode_units, system.groups) == (3, 3, 8)
     assert system.budget == 2 * 2000  # of a group, which the engine is told, too
     assert settings(asked, "disaggregated", rows[2])["prefill --max-num-batched-tokens"] == 2 * 2000
-    assert system.transfer == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.asked.pool_bw))
+    assert system.transfer == pytest.approx(8 * unit.model.kv_token("bf16") / (2 * case.problem.pool_bw))
     paces = [
-        queues.prefill_pace(of.asked, of.unit.found(work), [1.0, 1.0, 0.0])
+        queues.prefill_pace(of.problem, of.unit.found(work), [1.0, 1.0, 0.0])
         for of in (case, replace(case, unit=first, prefill=None))
     ]
     pace, alone = (one.seconds(0, 0.0, 1.0, 2000, 2e6) for one in paces)  # its links are those of its own layout

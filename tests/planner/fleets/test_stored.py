@@ -24,9 +24,9 @@ def recorded(prompts, n_in=None, n_out=1, apart=1000.0, arrival=None, block_toke
     return Read(pd.DataFrame(columns), EMPTY, block_tokens)
 
 
-def fetched(source, blocks, load, habits=None, **options):
+def fetched(source, blocks, load, policy=None, **options):
     """Return a run of an engine that goes on while a tier of 400 blocks loads, or not."""
-    engine = simulate.Chunked(2048, kv_capacity=16 * blocks, habits=habits or simulate.Habits())
+    engine = simulate.Chunked(2048, kv_capacity=16 * blocks, policy=policy or simulate.SchedulerPolicy())
     asked = {"requests": len(source.requests), "scheduler": engine, "blocking": False} | options
     return stored.with_stores(source, COST, tiers=[stored.StoreTier(16 * 400, load=load)], **asked).run
 
@@ -181,12 +181,12 @@ def test_bad_input_is_refused():
 
 
 @pytest.mark.parametrize("n_out", [1, 800])  # of the one that is there before
-@pytest.mark.parametrize("habits", [simulate.Habits(), simulate.Habits(wait_steps=5)])
-def test_who_loads_nothing_does_not_wait_for_who_does(n_out, habits):
+@pytest.mark.parametrize("policy", [simulate.SchedulerPolicy(), simulate.SchedulerPolicy(wait_steps=5)])
+def test_who_loads_nothing_does_not_wait_for_who_does(n_out, policy):
     """A fresh prompt half a second after one whose load takes long: beside a decode, and with nobody else."""
     blocks = [blocks_of(*one) for one in (("a",), ("b", 58), ("l", 1), ("m", 1), ("a",), ("f",))]
     sizes, times = [161, 16 * 58, 17, 17, 161, 161], [0.0, 2.0, 5.0, 9.9, 10.0, 10.5]
-    found = fetched(recorded(blocks, sizes, [1, 16, 1, n_out, 1, 1], arrival=times), 78, 1e-2, habits).requests
+    found = fetched(recorded(blocks, sizes, [1, 16, 1, n_out, 1, 1], arrival=times), 78, 1e-2, policy).requests
     loaded, new = (found[found.arrival == at].iloc[0] for at in (10.0, 10.5))
     assert len(found) == 6
     assert n_out == 1 or loaded.ttft == pytest.approx(1.62, abs=0.1)

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from inference_math import SLA, Unit, Workload
 from inference_math.catalogue import tiers
 from inference_math.optimiser.case import Case
-from inference_math.optimiser.doubt import doubt
+from inference_math.optimiser.gain_error import gain_error
 from inference_math.optimiser.verdict import word_of
 from inference_math.simulate import Steps
 from inference_math.simulate.cost import timed
@@ -153,7 +153,7 @@ def test_more_users_find_less_and_all_is_written():
     hbm, dram, _ = json.loads(json.dumps(many.to_dict(), allow_nan=False))["tiers"]
     assert dram["tier"] == "dram"
     assert (hbm["gain"], hbm["chance"], hbm["sure"]) == (1, None, "")
-    _, sd, pairs = doubt(known_comparisons()["store"], "dense", "Hopper", many.prompt, AGENTS.answer)
+    _, sd, pairs = gain_error(known_comparisons()["store"], "dense", "Hopper", many.prompt, AGENTS.answer)
     assert dram["chance"] == pytest.approx(student.cdf(np.log(dram["rate"] / hbm["rate"]) / sd, pairs))
     assert dram["sure"] == word_of(dram["chance"])
     text = str(many)
@@ -212,7 +212,7 @@ def test_latencies_spread_as_the_loop_does_under_each_draw():
     each = []
     for coefficients, factors in case.pairs(64):
         front = UNIT.front.seconds * np.exp(UNIT.front.sd * factors[2])
-        pace = pace_of(case.asked, coefficients, factors)
+        pace = pace_of(case.problem, coefficients, factors)
         served = Served(waiting(AGENTS, front), pace, habits, UNIT.kv_tokens(work.n_in))
         seen = served.seen(300 / 8, hits, [0.0, load])
         each.append((front + seen.ttft + 499 * seen.tpot) / (row.ttft + 499 * row.tpot))

@@ -20,7 +20,7 @@ from inference_math.optimiser.choice import LIKELY
 from inference_math.optimiser.starts import settings
 from inference_math.simulate.engine import Request
 from inference_math.unit import Unit, asked
-from inference_math.unit.asked import of_units
+from inference_math.unit.problem import of_units
 from inference_math.unit.steps import kv_sent
 from inference_math.workload import SLA, Trace, Workload
 from inference_math_planner import Arrivals, fleet
@@ -44,7 +44,7 @@ def drawn():
 
 def played(found, one, rate, seed=0, share=0.9):
     """Return what a replica's requests see in each draw, played anew: other arrivals than those it was sized by."""
-    case = replace(found.case, units=one.units, work=structs.replace(found.case.work, lengths="geometric")).asked
+    case = replace(found.case, units=one.units, work=structs.replace(found.case.work, lengths="geometric")).problem
     paces = [queues.pace_of(case, *pair) for pair in found.pairs]
     later = case.handover if one.architecture == "disaggregated" else 0.0
     fronts = [answers.under(case, *pair).front + later for pair in found.pairs]
@@ -109,7 +109,7 @@ def test_no_smaller_fleet_keeps_the_promise():
     """All splits of all sizes, with every number of replicas that takes fewer GPUs, asked one by one."""
     found = planner.plan(UNIT, WORK, SLA(0.4, 0.04), units=4)
     best = fleet(found, 12, architecture="disaggregated")
-    simulator = traffic._simulator(found, traffic.asked_of(12.0, 0.9, Arrivals(), 0))
+    simulator = traffic._simulator(found, traffic.fleet_problem(12.0, 0.9, Arrivals(), 0))
 
     def kept(units, row, replicas):
         return simulator.replicas("disaggregated", units)[row].keeps(12 / replicas, queues.DRAWN)
@@ -126,7 +126,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     assert "a prompt takes longer" in found.hindered["chunked"]
     chunked, aggregated = (fleet(found, 20, architecture=name) for name in ("chunked", "aggregated"))
     assert chunked.row.chunk == 2000
-    scattered = replace(found.case, work=structs.replace(found.case.work, lengths="geometric")).asked
+    scattered = replace(found.case, work=structs.replace(found.case.work, lengths="geometric")).problem
     run = queues.system_for(scattered, "chunked", chunked.row)
     assert chunked.settings["--max-num-seqs"] == chunked.plain["max_num_seqs"] == run.max_batch
     assert chunked.settings["--max-num-seqs"] <= asked.places(scattered)
@@ -139,7 +139,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
 def test_chunks_are_tried_of_no_engine_that_mixes_none():
     unit = Unit.of("qwen3-32b", "h100-sxm", tp=2, engine="sglang", drafts=3)
     found = planner.plan(unit, Workload(2000, 500), SLA(1, 0.05), intervals=False)
-    assert set(queues.fleet_settings(found.case.asked, found.solved.settings)) == {"aggregated", "disaggregated"}
+    assert set(queues.fleet_settings(found.case.problem, found.solved.settings)) == {"aggregated", "disaggregated"}
 
 
 def test_the_choice_is_that_of_the_rule(drawn):
@@ -223,15 +223,15 @@ def test_groups_of_attention_compute_a_prompt_each(model, layout):
     """A pool of pipelines, or of groups that share requests, has as many prompts under way."""
     case = Case(Unit.of(model, "h200-sxm", 2, "fp8", **layout), Workload(2000, 200), SLA(2, 0.05))
     row = row_of(case, "disaggregated")
-    system = queues.system_for(case.asked, "disaggregated", row)
+    system = queues.system_for(case.problem, "disaggregated", row)
     assert (system.prefill_units, system.groups) == (row.prefill_units, 2)
     assert system.decode_units == row.decode_units <= 8 - row.prefill_units
 
 
 def test_what_waits_for_a_store_waits_for_its_bytes():
     case = Case(UNIT, Workload(2000, 100, 0.5), SLA(2, 0.05), tier=tier("local_ssd"))
-    system = queues.system_for(case.asked, "aggregated", row_of(case, "aggregated"))
-    assert system.load * 1000 == pytest.approx(UNIT.kv_bytes(1000 + 1100) / case.asked.read_bw)  # read, and written
+    system = queues.system_for(case.problem, "aggregated", row_of(case, "aggregated"))
+    assert system.load * 1000 == pytest.approx(UNIT.kv_bytes(1000 + 1100) / case.problem.read_bw)  # read, and written
 
 
 def test_a_slow_link_bounds_what_pools_serve():
@@ -307,7 +307,7 @@ def test_a_trace_is_dealt_out_to_the_replicas():
     assert many.rate == pytest.approx(20, rel=0.1)
     assert many.played == "trace"
     assert many.gpus[0] == pytest.approx(rated.gpus[0], rel=0.5)
-    part = queues.dealt(traffic.source_of(traffic.asked_of(trace, 0.9, Arrivals(), 0)).trace, many.replicas)
+    part = queues.dealt(traffic.source_of(traffic.fleet_problem(trace, 0.9, Arrivals(), 0)).trace, many.replicas)
     assert [one.arrival for one in part] == arrival[:: many.replicas].tolist()
 
 
@@ -351,7 +351,7 @@ def test_a_simulated_chunk_is_that_of_the_settings(alpha):
     """Of each prompt at least the last token is computed, in the engine and in the simulator."""
     case = Case(Unit.of("llama-3-8b", "h100-sxm"), Workload(200, 20, alpha), SLA(1.0, 0.05))
     row = row_of(case, "chunked")
-    system, told = queues.system_for(case.asked, "chunked", row), settings(case.asked, "chunked", row)
+    system, told = queues.system_for(case.problem, "chunked", row), settings(case.problem, "chunked", row)
     assert system.budget == told["--max-num-batched-tokens"] >= system.max_batch == told["--max-num-seqs"]
 
 
@@ -366,21 +366,21 @@ def test_what_is_simulated_of_drafts_is_what_is_planned(architecture):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=3, accepted=0.6)
     case = Case(unit, Workload(1000, 200), SLA(1, 0.02), units=4)
     found, row = Plan.of(case, 0), row_of(case, architecture)
-    system = queues.system_for(case.asked, architecture, row)
-    assert (system.gives, system.brings) == (pytest.approx(1 + 0.6 + 0.36 + 0.216), 4)
-    served = queues.full(case.asked, architecture, row, found.solved.costs[0])
+    system = queues.system_for(case.problem, architecture, row)
+    assert (system.accepted_per_step, system.verified_per_step) == (pytest.approx(1 + 0.6 + 0.36 + 0.216), 4)
+    served = queues.full(case.problem, architecture, row, found.solved.costs[0])
     units = row.prefill_units + row.decode_units if architecture == "disaggregated" else case.units
     assert served == pytest.approx(row.rate * units, rel=1e-6)
     if architecture != "disaggregated":
-        assert system.budget == settings(case.asked, architecture, row)["--max-num-batched-tokens"]
+        assert system.budget == settings(case.problem, architecture, row)["--max-num-batched-tokens"]
 
 
 def yields_of(drafts, accepted, place=3):
     """Return what steps give each of 540 requests that draft, and what they give in the mean."""
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", drafts=drafts, accepted=accepted)
     requests = [Request(i, 0.0, 1000, 200, 0) for i in range(540)]
-    queues.differ(Case(unit, Workload(1000, 200), SLA(1, 0.02)).asked, requests, traffic.chances(0, 1.0)[1], place)
-    return np.array([one.gives for one in requests]), unit.tokens_a_step
+    queues.differ(Case(unit, Workload(1000, 200), SLA(1, 0.02)).problem, requests, traffic.chances(0, 1.0)[1], place)
+    return np.array([one.accepted_per_step for one in requests]), unit.tokens_a_step
 
 
 @pytest.mark.parametrize(("drafts", "accepted"), [(1, 0.0), (1, 0.5), (3, 0.8), (8, 0.1), (8, 1.0)])
@@ -401,11 +401,11 @@ def test_requests_that_draft_differ_in_what_is_accepted():
 def test_a_promise_of_requests_that_draft_is_kept_by_fewer_than_if_they_were_alike(monkeypatch):
     unit = Unit.of("llama-3-70b", "h100-sxm", 2, "fp8", "fp8", drafts=3, accepted=0.8)
     case = Case(unit, Workload(1000, 400), SLA(2.0, 0.02), units=4)
-    pace = queues.pace_of(case.asked, *case.pairs(0)[0])
+    pace = queues.pace_of(case.problem, *case.pairs(0)[0])
     draw, told = Made(pace=pace, prefill=pace, front=0.0), []
     for sd in (0.0, 0.15):
         monkeypatch.setattr(queues, "ACCEPTED_SD", sd)
-        told += seen(of_units(case.asked, 1), "chunked", row_of(case, "chunked"), [draw], 5.5)
+        told += seen(of_units(case.problem, 1), "chunked", row_of(case, "chunked"), [draw], 5.5)
     (alike, _, even), (differing, _, uneven) = told
     assert alike > differing > 0.7 * alike
     assert uneven == pytest.approx(even, rel=0.05)  # the mean hardly moves
@@ -424,7 +424,7 @@ def test_chunks_are_not_short_of_places_where_only_a_request_s_mean_must_keep_th
     """A budget of a whole prompt is plain serving, though at full load each step must hold."""
     long = planner.plan(UNIT, Workload(2200, 2000), SLA(ttft=0.4, tpot=0.040), intervals=False)
     row = long.solved.settings["chunked"]
-    batches = {one.batch for one in queues.trials(long.case.asked, "chunked", row)}
+    batches = {one.batch for one in queues.trials(long.case.problem, "chunked", row)}
     assert batches == {row.batch, UNIT.places(long.case.work)}
     # Their answers scatter, whatever those of the plan do: fewer fit at once.
     fits = UNIT.places(structs.replace(long.case.work, lengths="geometric"))

@@ -9,7 +9,7 @@ from refusals import refused
 from scipy import stats
 
 from inference_math import Workload, simulate, theory
-from inference_math.simulate import Chunked, Habits, StepCost
+from inference_math.simulate import Chunked, SchedulerPolicy, StepCost
 from inference_math_planner.laws.rounds import ClosedRounds, OpenRounds, most_prompts
 
 PARTS = {"t_w": 0.02, "ttft_1": 0.1, "delta_h": 1e-4}
@@ -27,14 +27,14 @@ def cost(ranks):
 def closed(ranks, every, B=16, requests=20_000, n_out=N_OUT, **more):
     return simulate.closed_loop(
         Workload(50, n_out, lengths="geometric"), cost(ranks), concurrency=B * ranks, requests=requests, warmup=1000,
-        scheduler=Chunked(PLENTY, habits=Habits(every=every), ranks=ranks), seed=1, **more,
+        scheduler=Chunked(PLENTY, policy=SchedulerPolicy(every=every), ranks=ranks), seed=1, **more,
     )  # fmt: skip
 
 
 def opened(ranks, every, rate, ahead=False):
     return simulate.open_loop(
         Workload(50, N_OUT, lengths="geometric"), cost(ranks), rate=rate, requests=20_000, warmup=2000, seed=1,
-        scheduler=Chunked(PLENTY, habits=Habits(every=every, ahead=ahead), ranks=ranks, by_chance=True),
+        scheduler=Chunked(PLENTY, policy=SchedulerPolicy(every=every, ahead=ahead), ranks=ranks, by_chance=True),
     )  # fmt: skip
 
 

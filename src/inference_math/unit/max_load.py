@@ -7,10 +7,10 @@ from math import floor
 LARGE = 256  # prompts: up to here sums, beyond them what they tend to
 SOME = 64  # prompts, that tell with so many how it goes on
 FAINT = 1e-12  # chance
-FULLEST: dict[str, list[float]] = {}  # means by whole numbers of prompts, of each layout that somebody asked for
+MAX_LOADS: dict[str, list[float]] = {}  # means by whole numbers of prompts, of each layout that somebody asked for
 
 
-def fullest(prompts: float, ranks: float, stages: float) -> float:
+def expected_max_load(prompts: float, ranks: float, stages: float) -> float:
     """Return the mean number of prompts that the fullest group has; its stages share them, and have one at least.
 
     Of k prompts, each on any of D groups with the same chance, it has E[max] = the sum of 1 - P(max <= m) from m = 0,
@@ -18,7 +18,7 @@ def fullest(prompts: float, ranks: float, stages: float) -> float:
     whole prompt would by 1, and between whole numbers the mean is a straight line. No caller asks for a mean of
     prompts: they sum over whole numbers, and E[max] of Poisson numbers is what such a sum comes to.
 
-    >>> [fullest(prompts, 8, 1) for prompts in (1, 1.5, 2)]  # two prompts meet with a chance of an eighth
+    >>> [expected_max_load(prompts, 8, 1) for prompts in (1, 1.5, 2)]  # two prompts meet with a chance of an eighth
     [1, 1.0625, 1.125]
     """
     if prompts <= 1:
@@ -33,12 +33,12 @@ def fullest(prompts: float, ranks: float, stages: float) -> float:
 def means_to(last: int, ranks: float, stages: float) -> list[float]:
     """Return the mean of the fullest for 0 to `last` prompts, or more; each is computed once."""
     name = f"{ranks}/{stages}"
-    if name not in FULLEST or len(FULLEST[name]) <= last:
+    if name not in MAX_LOADS or len(MAX_LOADS[name]) <= last:
         top = 32
         while top < last:
             top *= 2
-        FULLEST[name] = summed(top, floor(ranks / stages), stages)
-    return FULLEST[name]
+        MAX_LOADS[name] = summed(top, floor(ranks / stages), stages)
+    return MAX_LOADS[name]
 
 
 def summed(top: int, groups: int, stages: float) -> list[float]:

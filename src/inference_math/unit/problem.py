@@ -10,7 +10,16 @@ from msgspec.structs import replace
 from inference_math.theory.plain import max_batch_growing, max_batch_reserved
 from inference_math.unit.batch import MOST_TOGETHER
 from inference_math.unit.steps import answer_steps, drafting, kv_pooled, kv_sent, kv_tokens, stored_tokens
-from inference_math.unit.types import Asked, CoefficientValues, Layout, Part, Rates, Row, Target, UnitNumbers
+from inference_math.unit.types import (
+    CoefficientValues,
+    Layout,
+    Message,
+    OperatingPoint,
+    Problem,
+    Rates,
+    SearchConstants,
+    UnitNumbers,
+)
 from inference_math.workload.requests import Workload
 
 if TYPE_CHECKING:
@@ -25,11 +34,11 @@ def largest_graph(engine: EngineRecord, there: float, gpus: float) -> float:
 
     `gpus` are those of a stage.
     """
-    found = 0.0
+    largest = 0.0
     for row in engine.memory.graphs:
         if there >= 2**30 * row.gib:
-            found = 1.0 * (row.few if gpus < 4 else row.many)
-    return found
+            largest = 1.0 * (row.few if gpus < 4 else row.many)
+    return largest
 
 
 def usual_share(
@@ -81,29 +90,29 @@ def max_kv_seqs(unit: UnitNumbers, work: Workload, engine: EngineRecord) -> int:
     return max(fits, 1) if room >= prompt + work.n_out else fits
 
 
-def places(asked: Asked) -> int:
+def kv_seqs(problem: Problem) -> int:
     """Return the requests that the unit's KV cache holds."""
-    return max_kv_seqs(asked.unit, asked.work, asked.engine)
+    return max_kv_seqs(problem.unit, problem.work, problem.engine)
 
 
-def seats_beside(asked: Asked, row: Row) -> int:
+def max_num_seqs_per_group(problem: Problem, row: OperatingPoint) -> int:
     """Return the requests at once that a row of chunks has in one of the unit's groups.
 
     Decodes, its part of all, and prompts under way, which hold places, too; no more than fit.
     """
-    groups = asked.unit.layout.dp
-    under_way = ceil(row.batch / groups) + ceil(row.chunk / asked.work.n_in)
-    return min(under_way, ceil(places(asked) / groups))
+    groups = problem.unit.layout.dp
+    under_way = ceil(row.batch / groups) + ceil(row.chunk / problem.work.n_in)
+    return min(under_way, ceil(kv_seqs(problem) / groups))
 
 
-def unit_seats(asked: Asked, row: Row) -> int:
+def max_num_seqs(problem: Problem, row: OperatingPoint) -> int:
     """Return the requests at once that a row of chunks has in all of the unit's groups."""
-    return min(asked.unit.layout.dp * seats_beside(asked, row), places(asked))
+    return min(problem.unit.layout.dp * max_num_seqs_per_group(problem, row), kv_seqs(problem))
 
 
-def unit_budget(asked: Asked, each: int, batch: int) -> int:
+def max_num_batched_tokens(problem: Problem, each: int, batch: int) -> int:
     """Return the tokens of a unit's step in which each group has so many of prompts, beside `batch` decodes of all."""
-    return asked.unit.layout.dp * each + batch * verify_tokens(asked)
+    return problem.unit.layout.dp * each + batch * verify_tokens(problem)
 
 
 def fresh_share(work: Workload) -> float:
@@ -116,98 +125,98 @@ def prompts_together(tokens: float, n_in: float, groups: int) -> float:
     return min(min(tokens / n_in, MOST_TOGETHER), max(floor(MOST_TOKENS * groups / n_in), 1))
 
 
-def target_of(asked: Asked) -> Target:
+def search_constants(problem: Problem) -> SearchConstants:
     """Return the constants of a question: what settings are searched for.
 
     A step gives some tokens in the mean, which share its time; but of a quantile none share a gap.
     """
-    unit, work, engine, first = asked.unit, asked.work, asked.engine, prefill_unit(asked)
-    n_in, held, sharing = work.n_in, places(asked), unit.gives if not asked.quantile > 0 else 1.0
-    return Target(
+    unit, work, engine, first = problem.unit, problem.work, problem.engine, prefill_unit(problem)
+    n_in, held, sharing = work.n_in, kv_seqs(problem), unit.accepted_per_step if not problem.quantile > 0 else 1.0
+    return SearchConstants(
         n_in=n_in,
         steps=answer_steps(unit, work.n_out),
-        step=asked.tpot * sharing,
+        step=problem.tpot * sharing,
         sharing=sharing,
-        ttft=asked.ttft,
-        quantile=asked.quantile,
-        places=held,
+        ttft=problem.ttft,
+        quantile=problem.quantile,
+        kv_seqs=held,
         room=min(held, MOST_TOGETHER),
         together=prompts_together(kv_tokens(first, n_in), n_in, first.layout.dp),
         fresh=fresh_share(work),
         groups=unit.layout.dp,
-        units=asked.units,
-        prefill_gpus=prefill_size(asked),
-        handover=asked.handover,
-        sent=sent_bytes(asked) / asked.pool_bw,
+        units=problem.units,
+        prefill_gpus=prefill_size(problem),
+        handover=problem.handover,
+        sent=sent_bytes(problem) / problem.pool_bw,
         mixes=engine.scheduler.mixes_drafts or not unit.drafts > 0,
     )
 
 
-def prefill_unit(asked: Asked) -> UnitNumbers:
+def prefill_unit(problem: Problem) -> UnitNumbers:
     """Return a unit of the prefill pool, whose requests draft as those of the decode pool do."""
-    return drafted_alike(asked, asked.pools[0].prefill) if len(asked.pools) > 0 else asked.unit
+    return drafted_alike(problem, problem.pools[0].prefill) if len(problem.pools) > 0 else problem.unit
 
 
-def drafted_alike(asked: Asked, other: UnitNumbers) -> UnitNumbers:
+def drafted_alike(problem: Problem, other: UnitNumbers) -> UnitNumbers:
     """Return another unit whose requests draft as those of the question's do."""
-    return drafting(other, asked.unit.drafts, asked.unit.accepted)
+    return drafting(other, problem.unit.drafts, problem.unit.accepted)
 
 
-def of_architecture(asked: Asked, name: str) -> Asked:
+def of_architecture(problem: Problem, name: str) -> Problem:
     """Return the question as an architecture has it: with a unit of its decode pool, where that is laid out apart."""
-    if name != "disaggregated" or len(asked.pools) == 0:
-        return asked
-    pools = asked.pools[0]
-    larger, unit = pools.decode.gpus / asked.unit.gpus, drafted_alike(asked, pools.decode)
-    read_bw, pool_bw = larger * asked.read_bw, larger * asked.pool_bw
-    return replace(asked, unit=unit, units=pools.units, moves=pools.decode_moves, read_bw=read_bw, pool_bw=pool_bw)
+    if name != "disaggregated" or len(problem.pools) == 0:
+        return problem
+    pools = problem.pools[0]
+    larger, unit = pools.decode.gpus / problem.unit.gpus, drafted_alike(problem, pools.decode)
+    read_bw, pool_bw = larger * problem.read_bw, larger * problem.pool_bw
+    return replace(problem, unit=unit, units=pools.units, moves=pools.decode_moves, read_bw=read_bw, pool_bw=pool_bw)
 
 
-def of_units(asked: Asked, units: int) -> Asked:
+def of_units(problem: Problem, units: int) -> Problem:
     """Return what is asked, with so many units in a replica."""
-    return replace(asked, units=units, pools=[replace(pools, units=units) for pools in asked.pools])
+    return replace(problem, units=units, pools=[replace(pools, units=units) for pools in problem.pools])
 
 
-def moved_by(found: CoefficientValues, moves: CoefficientValues) -> CoefficientValues:
+def moved_by(coefficients: CoefficientValues, moves: CoefficientValues) -> CoefficientValues:
     """Return coefficients of a unit whose layout moves some of those that were drawn."""
-    own = found.copy()
+    moved = coefficients.copy()
     for name in moves:
-        own[name] = found[name] * moves[name]
-    return own
+        moved[name] = coefficients[name] * moves[name]
+    return moved
 
 
-def prefill_size(asked: Asked) -> float:
+def prefill_size(problem: Problem) -> float:
     """Return the GPUs of a unit of the prefill pool over those of a unit of the decode pool."""
-    return prefill_unit(asked).gpus / asked.unit.gpus
+    return prefill_unit(problem).gpus / problem.unit.gpus
 
 
-def sent_bytes(asked: Asked) -> float:
+def sent_bytes(problem: Problem) -> float:
     """Return the bytes that go from a prefill unit to a decode unit with a prompt."""
-    return kv_sent(asked.unit, asked.work.n_in)
+    return kv_sent(problem.unit, problem.work.n_in)
 
 
-def scattered_over(layout: Layout, joined: float) -> list[Part]:
+def scattered_over(layout: Layout, joined: float) -> list[Message]:
     """Say that groups which share a layer lie on more GPUs than one node's links reach; nothing where they do not."""
     together = layout.tp * layout.dp
     return [{"key": "outside.nodes", "together": together, "joined": joined}] if together > joined else []
 
 
-def crowded(asked: Asked) -> list[Part]:
+def sessions_overflow(problem: Problem) -> list[Message]:
     """Say what is wrong with keeping the stored part of so many sessions in HBM; nothing where it has room for them."""
-    full = asked.work.alpha > 0 and not asked.read_bw > 0 and asked.sessions > places(asked)
-    return [{"key": "stored.crowded", "places": places(asked)}] if full else []
+    full = problem.work.alpha > 0 and not problem.read_bw > 0 and problem.sessions > kv_seqs(problem)
+    return [{"key": "stored.crowded", "places": kv_seqs(problem)}] if full else []
 
 
-def store_bytes(asked: Asked) -> float:
+def store_bytes(problem: Problem) -> float:
     """Return the bytes that the caches of the sessions of a unit take; 0 where nobody says how many there are."""
-    work = asked.work
-    return asked.sessions * kv_sent(asked.unit, work.n_in + work.n_out)
+    work = problem.work
+    return problem.sessions * kv_sent(problem.unit, work.n_in + work.n_out)
 
 
-def computed_tokens(asked: Asked, row: Row) -> int:
+def computed_tokens(problem: Problem, row: OperatingPoint) -> int:
     """Return the prompt tokens that a row's step computes: what is not stored, of each prompt at least the last."""
-    chunk, n_in = row.chunk, asked.work.n_in
-    return max(ceil(chunk * fresh_share(asked.work) * (1 - 1e-12)), ceil(chunk / n_in))
+    chunk, n_in = row.chunk, problem.work.n_in
+    return max(ceil(chunk * fresh_share(problem.work) * (1 - 1e-12)), ceil(chunk / n_in))
 
 
 def ranks_of(unit: UnitNumbers) -> int:
@@ -215,25 +224,25 @@ def ranks_of(unit: UnitNumbers) -> int:
     return unit.layout.dp * unit.layout.pp
 
 
-def changed(asked: Asked, row: Row, chunk: float, prefill: float, decode: float) -> Row:
+def changed(problem: Problem, row: OperatingPoint, chunk: float, prefill: float, decode: float) -> OperatingPoint:
     """Return a row with another chunk, or another split of its units."""
-    computed = chunk * fresh_share(asked.work)
+    computed = chunk * fresh_share(problem.work)
     return replace(row, chunk=chunk, computed=computed, prefill_units=prefill, decode_units=decode)
 
 
-def of_group(asked: Asked, row: Row) -> Row:
+def of_group(problem: Problem, row: OperatingPoint) -> OperatingPoint:
     """Return a row of pools as each group of a prefill unit has it: its part of the prompts, whole ones."""
-    n_in = asked.work.n_in
-    each = ceil(row.chunk / n_in / ranks_of(prefill_unit(asked)) - 1e-6)
-    return changed(asked, row, n_in * each, row.prefill_units, row.decode_units)
+    n_in = problem.work.n_in
+    each = ceil(row.chunk / n_in / ranks_of(prefill_unit(problem)) - 1e-6)
+    return changed(problem, row, n_in * each, row.prefill_units, row.decode_units)
 
 
-def verify_tokens(asked: Asked) -> int:
+def verify_tokens(problem: Problem) -> int:
     """Return the tokens that a decode brings into a step: its own, and those that it drafts."""
-    return ceil(1 + asked.unit.drafts)
+    return ceil(1 + problem.unit.drafts)
 
 
-def whole_prompt(asked: Asked) -> int:
+def whole_prompt(problem: Problem) -> int:
     """Return the tokens that an engine counts of a prompt that it does not cut; some count those stored."""
-    share = 1.0 if asked.engine.scheduler.counts_stored else fresh_share(asked.work)
-    return ceil(asked.work.n_in * share * (1 - 1e-12))
+    share = 1.0 if problem.engine.scheduler.counts_stored else fresh_share(problem.work)
+    return ceil(problem.work.n_in * share * (1 - 1e-12))

@@ -8,7 +8,7 @@ from inference_math.catalogue import model
 from inference_math.catalogue.engines import engine
 from inference_math.evidence import load
 from inference_math.optimiser.case import Case
-from inference_math.unit.asked import max_kv_seqs, prefill_unit, target_of, usual_share
+from inference_math.unit.problem import max_kv_seqs, prefill_unit, search_constants, usual_share
 from inference_math.unit.steps import drafting, kv_pooled, kv_tokens
 from inference_math_planner.fleets.bench import bench_unit
 
@@ -140,13 +140,15 @@ WIDE = Unit.of("deepseek-v3", "gb300", 4)
 def test_a_prefill_unit_computes_as_many_prompts_together_as_such_a_unit(unit, first):
     work, sla = Workload(1000, 200), SLA(1e3, 1.0)
     plain, own, alone = (
-        target_of(Case(one, work, sla, prefill=prefill).asked).together
+        search_constants(Case(one, work, sla, prefill=prefill).problem).together
         for one, prefill in ((unit, None), (unit, unit.resized(**first)), (unit.resized(**first), None))
     )
     assert own == alone != plain
 
 
 def test_requests_draft_in_both_pools_or_in_none():
-    asked = Case(WIDE.resized(drafts=1), Workload(1000, 200), SLA(1, 0.1), prefill=WIDE.resized(tp=8, drafts=1)).asked
-    assert prefill_unit(asked).gives == asked.unit.gives > 1
-    assert prefill_unit(structs.replace(asked, unit=drafting(asked.unit, 0, 0.0))).gives == 1
+    problem = Case(
+        WIDE.resized(drafts=1), Workload(1000, 200), SLA(1, 0.1), prefill=WIDE.resized(tp=8, drafts=1)
+    ).problem
+    assert prefill_unit(problem).accepted_per_step == problem.unit.accepted_per_step > 1
+    assert prefill_unit(structs.replace(problem, unit=drafting(problem.unit, 0, 0.0))).accepted_per_step == 1

@@ -3,7 +3,17 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from inference_math.optimiser.doubt import CERTAIN, FARTHER, MANY, NINTHS, below, beside, doubt, doubts, factors_of
+from inference_math.optimiser.gain_error import (
+    CERTAIN,
+    FARTHER,
+    MANY,
+    NINTHS,
+    add_log_errors,
+    below,
+    factors_of,
+    gain_error,
+    gain_errors,
+)
 from inference_math.unit.nearest import known_comparisons
 from inference_math.unit.types import ComparisonError
 
@@ -15,7 +25,7 @@ KNOWN = ComparisonError(
 
 def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():
     for n_in, n_out in ((1000, 100), (8000, 200), (3000, 150)):
-        assert doubt(KNOWN, "MLA", "Hopper", n_in, n_out) == [0.1, 0.2, 6]
+        assert gain_error(KNOWN, "MLA", "Hopper", n_in, n_out) == [0.1, 0.2, 6]
 
 
 @pytest.mark.parametrize(
@@ -30,7 +40,7 @@ def test_inside_of_what_was_compared_a_doubt_is_that_of_the_pairs():
     ],
 )
 def test_it_grows_with_each_doubling_and_with_what_was_never_compared(asked, away):
-    assert doubt(KNOWN, *asked) == pytest.approx([0.1, 0.2 * (1 + FARTHER * away), 6])
+    assert gain_error(KNOWN, *asked) == pytest.approx([0.1, 0.2 * (1 + FARTHER * away), 6])
 
 
 @given(st.floats(-1, 1), st.floats(0.001, 2))
@@ -46,13 +56,13 @@ def test_factors_are_evenly_likely_about_their_bias(bias, sd):
 
 
 def test_aggregated_serving_is_what_others_are_compared_with():
-    found = doubts(known_comparisons(), "MLA", "Blackwell", 7373, 921.6)
+    found = gain_errors(known_comparisons(), "MLA", "Blackwell", 7373, 921.6)
     pairs = known_comparisons()["pools, planned"]
     assert found["aggregated"] == CERTAIN
     assert found["disaggregated"] == [pairs.bias, pairs.sd, pairs.pairs]
     assert factors_of(CERTAIN) == [1.0]
     assert factors_of([0.1, 0.0, 0]) == [pytest.approx(np.exp(0.1))]
-    assert found["chunked"] == doubt(known_comparisons()["chunks"], "MLA", "Blackwell", 7373, 921.6)
+    assert found["chunked"] == gain_error(known_comparisons()["chunks"], "MLA", "Blackwell", 7373, 921.6)
 
 
 @given(st.floats(-8, 8), st.integers(1, 80))
@@ -62,5 +72,5 @@ def test_the_chance_below_a_value_is_student_s_of_few_pairs_and_normal_of_many(v
 
 
 def test_a_gain_s_doubt_has_the_bias_of_what_it_is_to_and_less_that_of_what_it_is_from():
-    assert beside([0.1, 0.3, 30], [0.2, 0.4, 6], [0.05, 0.0, 0]) == pytest.approx([0.25, 0.5, 6])
-    assert beside([0.1, 0.3, 30], CERTAIN, [0.05, 0.4, 77]) == pytest.approx([0.05, 0.5, 30])
+    assert add_log_errors([0.1, 0.3, 30], [0.2, 0.4, 6], [0.05, 0.0, 0]) == pytest.approx([0.25, 0.5, 6])
+    assert add_log_errors([0.1, 0.3, 30], CERTAIN, [0.05, 0.4, 77]) == pytest.approx([0.05, 0.5, 30])

@@ -32,7 +32,7 @@ def strange(known: list[str], name: str) -> int:
     return 0 if len([one for one in known if one == name]) > 0 else 1
 
 
-def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out: float) -> list[float]:
+def gain_error(known: ComparisonError, kind: str, generation: str, n_in: float, n_out: float) -> list[float]:
     """Return bias and sd of the logarithm of a gain, for a kind of model on a GPU's generation, and pairs behind them.
 
     The spread grows by a tenth with each doubling of a length, and for a kind and a generation that no pair is of. It
@@ -43,18 +43,18 @@ def doubt(known: ComparisonError, kind: str, generation: str, n_in: float, n_out
     return [known.bias, known.sd * (1 + FARTHER * away), known.pairs]
 
 
-def doubts(
+def gain_errors(
     errors: dict[str, ComparisonError], kind: str, generation: str, n_in: float, n_out: float
 ) -> dict[str, list[float]]:
-    """Return the doubt of each architecture beside aggregated serving, and of a store beside none; see `doubt`."""
-    found = {"aggregated": CERTAIN, "store": doubt(errors["store"], kind, generation, n_in, n_out)}
+    """Return the error of each architecture beside aggregated serving, and of a store beside none; see `gain_error`."""
+    by_architecture = {"aggregated": CERTAIN, "store": gain_error(errors["store"], kind, generation, n_in, n_out)}
     for name in KINDS:
-        found[name] = doubt(errors[KINDS[name]], kind, generation, n_in, n_out)
-    return found
+        by_architecture[name] = gain_error(errors[KINDS[name]], kind, generation, n_in, n_out)
+    return by_architecture
 
 
-def beside(own: list[float], top: list[float], bottom: list[float]) -> list[float]:
-    """Return a gain's own doubt with those of the two ways to serve that it is from and to."""
+def add_log_errors(own: list[float], top: list[float], bottom: list[float]) -> list[float]:
+    """Return a gain's own error with those of the two ways to serve that it is from and to."""
     pairs = own[2]
     for other in [top, bottom]:
         pairs = min(pairs, other[2]) if other[1] > 0 else pairs
@@ -62,7 +62,7 @@ def beside(own: list[float], top: list[float], bottom: list[float]) -> list[floa
 
 
 def factors_of(own: list[float]) -> list[float]:
-    """Return evenly likely factors of a rate under a doubt: one where there is none."""
+    """Return evenly likely factors of a rate under an error: one where there is none."""
     return [exp(own[0] + own[1] * of_few(z, own[2])) for z in NINTHS] if own[1] > 0 else [exp(own[0])]
 
 
@@ -93,7 +93,7 @@ def below(value: float, pairs: float) -> float:
 
 
 def chance_under(rate: float, own: list[float], at: float) -> float:
-    """Return the chance that the logarithm of a rate with its doubt is below a value; a half where they are equal."""
+    """Return the chance that the logarithm of a rate with its error is below a value; a half where they are equal."""
     ahead = at - log(rate) - own[0]
     if own[1] > 0:
         return below(ahead / own[1], own[2])
@@ -107,40 +107,40 @@ def chance_of(first: float, second: float, own: list[float]) -> float:
     return 1 - chance_under(first / second, own, 0.0)
 
 
-def chances_best(rates: list[float], doubts: list[list[float]]) -> list[float]:
-    """Return the chance of each rate to be the highest, each with its doubt; 0 of none above 0.
+def chances_best(rates: list[float], gain_errors: list[list[float]]) -> list[float]:
+    """Return the chance of each rate to be the highest, each with its error; 0 of none above 0.
 
-    Rates without a doubt that are equal share theirs. Of the others the one with the widest doubt has what is left.
+    Rates without an error that are equal share theirs. Of the others the one with the widest error has what is left.
     """
     chances = [0.0 for _ in rates]
-    sure = [k for k in range(len(rates)) if rates[k] > 0 and not doubts[k][1] > 0]
-    free = [k for k in range(len(rates)) if rates[k] > 0 and doubts[k][1] > 0]
-    free.sort(key=lambda k: doubts[k][1])
+    sure = [k for k in range(len(rates)) if rates[k] > 0 and not gain_errors[k][1] > 0]
+    free = [k for k in range(len(rates)) if rates[k] > 0 and gain_errors[k][1] > 0]
+    free.sort(key=lambda k: gain_errors[k][1])
     level = -FAR
     for k in sure:
-        level = max(level, log(rates[k]) + doubts[k][0])
+        level = max(level, log(rates[k]) + gain_errors[k][0])
     left = 1.0
     if len(sure) > 0:
         beneath = 1.0
         for k in free:
-            beneath *= chance_under(rates[k], doubts[k], level)
-        tops = [k for k in sure if log(rates[k]) + doubts[k][0] > level - EVEN]
+            beneath *= chance_under(rates[k], gain_errors[k], level)
+        tops = [k for k in sure if log(rates[k]) + gain_errors[k][0] > level - EVEN]
         for k in tops:
             chances[k] = beneath / len(tops)
         left = 1 - beneath
     for i in range(len(free)):
-        chance = chance_above(free[i], free, rates, doubts, level) if i < len(free) - 1 else left
+        chance = chance_above(free[i], free, rates, gain_errors, level) if i < len(free) - 1 else left
         chances[free[i]] = chance
         left -= chance
     return chances
 
 
-def chance_above(own: int, free: list[int], rates: list[float], doubts: list[list[float]], level: float) -> float:
-    """Return the chance that a rate with its doubt is above a level, and above all others that have one.
+def chance_above(own: int, free: list[int], rates: list[float], gain_errors: list[list[float]], level: float) -> float:
+    """Return the chance that a rate with its error is above a level, and above all others that have one.
 
     The mean of the others' chances to be below it, over its own law beyond the level; their laws are the wider ones.
     """
-    bias, sd, pairs = doubts[own]
+    bias, sd, pairs = gain_errors[own]
     middle = log(rates[own]) + bias
     least = (level - middle) / sd
     total, weights = 0.0, 0.0
@@ -154,7 +154,7 @@ def chance_above(own: int, free: list[int], rates: list[float], doubts: list[lis
         chance = weight
         for k in free:
             if k != own:
-                chance *= chance_under(rates[k], doubts[k], middle + sd * value)
+                chance *= chance_under(rates[k], gain_errors[k], middle + sd * value)
         total += chance
         weights += weight
     return (1 - below(least, pairs)) * total / weights if weights > 0 else 0.0
