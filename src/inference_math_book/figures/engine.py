@@ -75,7 +75,7 @@ def systems() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for scheduler, _ in _schedulers(at):
         numbers: dict[str, Any] = msgspec.to_builtins(system_of(scheduler, None))
-        numbers["admission"] = {name: _finite(value) for name, value in numbers["admission"].items()}
+        numbers["policy"] = {name: _finite(value) for name, value in numbers["policy"].items()}
         found.append({name: _finite(value) for name, value in numbers.items()})
     return found
 

@@ -43,6 +43,11 @@ def test_a_bubble_is_as_long_as_the_prefills_in_its_step():
         assert row.end - row.start == pytest.approx(step.seconds - alone)
 
 
+def test_pools_have_no_bubbles():
+    run = simulate.replay(TRACE, COST, scheduler=simulate.Disaggregated(), log=True)
+    assert not (plots.segments(run, COST).kind == "bubble").any()
+
+
 def test_segments_need_a_log():
     run = simulate.replay(TRACE, COST)
     for drawn in (lambda: plots.segments(run, COST), lambda: plots.concurrency_counts(run, 4, 10)):
