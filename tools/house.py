@@ -26,11 +26,11 @@ FLOORS = (
 # Lines of code at most. Who needs more room takes it from another, or argues in the change that asks for it.
 BUDGETS = {
     "evidence": 340, "catalogue": 1_620, "theory": 1_260, "workload": 260, "unit": 3_025, "simulate": 1_600,
-    "optimiser": 1_330, "laws": 540, "answers": 1_945, "calibrate": 1_040, "fleets": 3_565, "cli": 920,
+    "optimiser": 1_340, "laws": 540, "answers": 1_945, "calibrate": 1_040, "fleets": 3_565, "cli": 920,
     "bench": 3_450, "book": 5_320,
 }  # fmt: skip
 SCRIPTS = 1_080  # lines of JavaScript by hand for the planner's pages
-TESTS = 20_280  # of tests/, without those of tools/research
+TESTS = 20_650  # of tests/, without those of tools/research
 ARGUMENTS = 7  # of a function, but for this many that have more
 LONG_SIGNATURES = 12
 ANYS = 181  # words `Any` in what computes and decides

@@ -113,7 +113,7 @@ def test_presets_set_the_controls_and_the_copied_link_opens_the_same_figure(open
 def test_the_ring_of_the_map_goes_where_a_link_says_and_where_it_is_dragged(open_page):
     page = open_page(f"{MAP[0]}#{MAP[1]}:ring_log_x=3")
     until(page, MAP[1], "ring_log_x", 3)
-    assert signal(page, MAP[1], "x") == 8
+    assert signal(page, MAP[1], "b_S") == 8
     box = figure(page, MAP[1]).locator("svg.marks").bounding_box()
     across, up = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(across, up)

@@ -94,7 +94,7 @@ def test_settings_are_turned_down_in_the_draws_that_miss_the_limits_with_them_wh
     parts = [limit_utilisation(search_constants(CASE.problem), one, architecture, own) for one in found.costs]
     many = sum(part <= 1 + 1e-9 for part in parts)
     assert [part <= 1 + 1e-9 for part in parts] == [True] * many + [False] * (20 - many)  # the slower ones miss
-    assert found.kept[architecture] == many / 20 >= 0.5
+    assert found.feasible_share[architecture] == many / 20 >= 0.5
     for i in range(many, 20):
         alone = solved(factors=(factors[i], factors[i])).rows[architecture]
         assert found["each"][architecture][i] == pytest.approx(alone, nan_ok=True)

@@ -20,7 +20,7 @@ TABLE = load("operators").frame
 
 def found(model, gpu, weights, engine="vllm", **more):
     at = coefficient_key(catalogue.model(model), catalogue.gpu(gpu), weights, engine, **more)
-    return kernel_values(KERNELS, levels().centre[at.levels["engine"]], at)
+    return kernel_values(KERNELS, levels().intercept[at.levels["engine"]], at)
 
 
 def row(**key):

@@ -27,9 +27,7 @@ JOINS = {
     "then": ", then ",
     "words": " ",
 }
-_FORMATS = {
-    "digits": digits, "gb": as_gb, "most": most_of, "ms": in_ms, "percent": percent, "seconds": in_seconds,
-}  # fmt: skip
+_FORMATS = {"digits": digits, "gb": as_gb, "most": most_of, "ms": in_ms, "percent": percent, "seconds": in_seconds}
 
 
 @cache

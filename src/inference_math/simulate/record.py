@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -102,7 +101,7 @@ class Run:
         """Requests finished per second."""
         return len(self.requests) / self.seconds if self.seconds else float("nan")
 
-    def counted(self) -> dict[str, Any]:
+    def counted(self) -> dict[str, object]:
         """Return what the metrics of an engine that served this would count, by the names of `metrics.Window`.
 
         The buckets of its histogram of gaps are the bins of `gaps`.

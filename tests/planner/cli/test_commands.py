@@ -376,7 +376,7 @@ def test_ctrl_c_ends_the_processes_that_simulate_fleets_too(everybody):
         import sys
         from inference_math_planner.cli import main
         from inference_math_planner.fleets import queues
-        queues.standing = lambda *_: exec({BEGUN!r})
+        queues.best_fleet = lambda *_: exec({BEGUN!r})
         sys.exit(main(sys.argv[1:]))"""
     asked = [*ASKED, "--have", "4"]
     assert interrupted([sys.executable, "-c", code, *asked], min(os.cpu_count(), 3), everybody) == ("", "", 130)

@@ -19,7 +19,7 @@ from inference_math.optimiser.case import Case
 from inference_math.optimiser.choice import LIKELY
 from inference_math.optimiser.starts import settings
 from inference_math.simulate.engine import Request
-from inference_math.unit import Unit, asked
+from inference_math.unit import Unit, problem
 from inference_math.unit.problem import of_units
 from inference_math.unit.steps import kv_sent
 from inference_math.workload import SLA, Trace, Workload
@@ -129,7 +129,7 @@ def test_chunks_are_tried_where_each_step_at_full_load_is_too_long():
     scattered = replace(found.case, work=structs.replace(found.case.work, lengths="geometric")).problem
     run = queues.system_for(scattered, "chunked", chunked.row)
     assert chunked.settings["--max-num-seqs"] == chunked.plain["max_num_seqs"] == run.max_batch
-    assert chunked.settings["--max-num-seqs"] <= asked.places(scattered)
+    assert chunked.settings["--max-num-seqs"] <= problem.kv_seqs(scattered)
     assert chunked.settings["--max-num-batched-tokens"] > 2000
     assert chunked.kept >= 0.9
     # Decodes go on beside a prompt where they would stop for it: the same steps, and no more GPUs.
