@@ -51,7 +51,7 @@ def test_an_engine_that_the_catalogue_lacks_has_levels_of_its_own_that_do_not_sh
     assert (asked.levels["engine"], asked.levels["model"]) == ("atom", "atom/deepseek-v3")
     assert asked.levels["generation"] == "CDNA 4"
     found = from_served.fit(loops, most=5).levels
-    assert found.moves["engine"].keys() == {"atom"}
+    assert found.effects["engine"].keys() == {"atom"}
     assert set(fit_served.table(found)["factor"]) == {"generation", "kind", "weights", "seen", "unseen"}
 
 

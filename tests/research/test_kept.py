@@ -153,14 +153,14 @@ def test_few_decodes_read_at_the_memory_s_pace_and_many_at_the_kernel_s() -> Non
 
 def test_the_table_has_every_level_and_coefficient():
     found = levels()
-    moves = found.moves
-    assert set(moves["engine"]) == set(found.centre) == {"vllm", "vllm-2025", "sglang", "trtllm"}
+    moves = found.effects
+    assert set(moves["engine"]) == set(found.intercept) == {"vllm", "vllm-2025", "sglang", "trtllm"}
     assert set(moves["generation"]) == {"Hopper", "Blackwell", "CDNA 3", "CDNA 4"}
     assert set(moves["kind"]) == set(found.spread) == {"dense", "mixture of experts", "MLA", "hybrid"}
     assert set(moves["weights"]) == {"bf16", "fp8", "int4", "mxfp4", "nvfp4"}
     assert "vllm/kimi-k2" in moves["model"]
-    assert set(found.unseen) == set(FACTORS) == set(moves)
-    for values in found.centre.values():
+    assert set(found.sd_unseen) == set(FACTORS) == set(moves)
+    for values in found.intercept.values():
         assert list(values) == list(COEFFICIENTS)
         assert all(0 < values[name] < 1 for name in SHARES)
 
@@ -170,13 +170,13 @@ def test_constants_and_experts_move_with_the_model_and_other_shares_do_not():
     found = levels()
     added, chosen = {"layer", "per_sequence_overhead"}, {"grouped", "expert_imbalance"}
     for name in COEFFICIENTS:
-        assert (found.unseen["model"][name] > 0) == (name in added | chosen)
-        assert (found.unseen["generation"][name] == 0) == (name in added)
-        measured = [found.moves["generation"][one][name] for one in ("Hopper", "Blackwell")]
+        assert (found.sd_unseen["model"][name] > 0) == (name in added | chosen)
+        assert (found.sd_unseen["generation"][name] == 0) == (name in added)
+        measured = [found.effects["generation"][one][name] for one in ("Hopper", "Blackwell")]
         assert (measured == [0, 0]) == (name in added)  # but where kernels are another's, and so their launches
-        assert all((move[name] == 0) or name in added | chosen for move in found.moves["model"].values())
+        assert all((move[name] == 0) or name in added | chosen for move in found.effects["model"].values())
     for name in chosen:
-        assert found.unseen["model"][name] >= 4 * found.unseen["generation"][name]
+        assert found.sd_unseen["model"][name] >= 4 * found.sd_unseen["generation"][name]
 
 
 def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_for_latents_in_fp8():
@@ -184,7 +184,7 @@ def test_no_fitted_share_of_experts_is_a_fraction_of_what_their_kernels_reach_fo
     for gpu in ("h200-sxm", "b200"):
         unit = Unit.of("glm-5", gpu, 8, "fp8", engine="sglang")
         at = coefficient_key(unit.model, unit.gpu, "fp8", "sglang", kv="bf16", together=8)
-        reached = kernel_values(kernels(), levels().centre["sglang"], at)["grouped"]
+        reached = kernel_values(kernels(), levels().intercept["sglang"], at)["grouped"]
         assert 2 / 3 < unit.coefficients.grouped / reached <= 1.2
 
 

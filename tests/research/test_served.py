@@ -137,7 +137,7 @@ def test_intervals_of_mixtures_are_as_wide_as_another_source_asks():
     """The width is that of ML.ENERGY's mixtures beside the groups left out."""
     others = served.external_results(source="ML.ENERGY")
     misses = np.log(others["tpot_s"] / others["tpot"])[others["kind"] == "mixture of experts"].abs()
-    assert levels()["spread"]["mixture of experts"] > np.quantile(misses, 0.75) / 1.645
+    assert levels().spread["mixture of experts"] > np.quantile(misses, 0.75) / 1.645
 
 
 @pytest.mark.long
@@ -216,7 +216,7 @@ def test_a_fit_finds_the_coefficients_that_made_the_times():
         asked = from_served.Asked(loop, 1.0)
         tpot, e2e = asked.predict(asked.values(asked.start + added * (np.array(COEFFICIENTS) == "layer")))
         made.append(served.Loop(loop.unit, loop.work, loop.rows.assign(tpot_s=tpot, e2e_s=e2e * loop.waiting)))
-    found = from_served.fit(made, most=12).levels["moves"]
+    found = from_served.fit(made, most=12).levels.effects
     at = {"engine": "trtllm", "model": "trtllm/llama-3-70b", "generation": "Hopper", "kind": "dense", "weights": "fp8"}
     moved = {name: sum(found[factor][level][name] for factor, level in at.items()) for name in COEFFICIENTS}
     assert moved["layer"] == pytest.approx(added, rel=0.3)  # the prior holds it a little
