@@ -121,7 +121,7 @@ CARD = {
     "prompt": ("prompt in a running step, $P$ (ms)", 1e3),
     "alone": ("prompt alone, $P + t_w$ (ms)", 1e3),
     "T": ("prompt token in a running step, $T = P/N_{\\mathrm{in}}$ (µs)", 1e6),
-    "T_gross": ("prompt token of a prompt alone (µs)", 1e6),
+    "T_gross": ("prompt token of a prompt alone, $T$ of chapter 6 (µs)", 1e6),
     "delta_p": ("ΔP, net (ms)", 1e3),
     "delta_p_gross": ("ΔP, gross: $\\Delta P_g$ (ms)", 1e3),
     "delta_h": ("ΔH (ms)", 1e3),
@@ -131,7 +131,7 @@ CARD = {
     "batch": ("largest batch within 40 ms, aggregated", 1),
     "memory": ("requests that memory holds", 1),
     "chunk": ("chunk that keeps up with the decodes (tokens)", 1),
-    "budget": ("tokens of a step, every gap within 40 ms", 1),
+    "budget": ("tokens of a step to start with, every gap within 40 ms", 1),
     "budget_mean": ("tokens of a step, mean gap within 40 ms", 1),
     "chunks_same": ("gain of chunks over prompts beside decodes, 19 decodes", 1),
     "chunks_gain": ("gain of chunks over prompts beside decodes, within 40 ms", 1),
@@ -142,7 +142,7 @@ CARD = {
     "rate": ("requests/s of a unit, aggregated", 1),
     "rate_chunks": ("requests/s of a unit, in chunks", 1),
     "rate_split": ("requests/s of a unit, in pools with room for 100", 1),
-    "rate_bound": ("requests/s of a unit, bound on every schedule", 1),
+    "rate_bound": ("requests/s of a unit, bound if no read hides", 1),
 }  # names, words, and what a number in SI units is multiplied by
 
 
@@ -203,7 +203,9 @@ def _card_of_kernels() -> dict[str, Any]:
         "budget": 256,
         "budget_mean": 512,
     }
-    return _card_of(summed.t_w, summed.ttft_1, summed.delta_h) | left | {"rate": rates[0], "rate_chunks": rates[1]}
+    card = _card_of(summed.t_w, summed.ttft_1, summed.delta_h)
+    gains = {name: card[name] * card["rate"] / rates[0] for name in ("split_gain", "split_gain_room")}
+    return card | left | gains | {"rate": rates[0], "rate_chunks": rates[1]}
 
 
 def _card_of_plan() -> dict[str, tuple[Any, ...]]:

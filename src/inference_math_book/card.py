@@ -13,7 +13,7 @@ from inference_math_book.plays import stored
 __all__ = ["WHY", "table", "value"]
 
 WHY = (
-    "*Served* is chapter 4's law, fitted to the TPOT of this engine; brackets hold 90 % of its scatter. "
+    "*Served* is chapter 4's law, fitted to the TPOT of this engine; brackets are 90 % intervals of each number. "
     "*Kernels* are fitted to nothing: operations timed one by one and added up; brackets say how far they are from "
     "served. The *planner* is fitted to such operations and to other served set-ups, not to these rows; brackets hold "
     "90 % of its draws. Its gains and rates also keep 400 ms to the first token. So the columns differ."

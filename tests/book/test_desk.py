@@ -106,7 +106,7 @@ def test_each_plot_of_the_talks_has_a_sketch_and_our_figure_with_its_badge(open_
     heads = {"measured on a GPU": "H100", "kernels summed": "H100"}
     for number, kind in enumerate(kinds, 1):
         assert rests[f"P{number:02}"].startswith(heads.get(kind, kind))
-    words = "Twelve show points measured on an H100: six from an engine"
+    words = "Twelve rest on points measured on an H100: six from an engine"
     assert words in page.locator("blockquote").first.inner_text()
     assert [int(many) for on, many, _ in table if "H100" in on] == [6, 6]
 
