@@ -50,11 +50,14 @@ def installed(wheels, tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_a_wheel_has_the_modules_of_its_own_folder_and_no_others(root, wheels, name):
+def test_a_wheel_has_the_modules_and_tables_of_its_own_folder_and_no_others(root, wheels, name):
     with zipfile.ZipFile(wheels[name]) as archive:
-        packed = {path for path in archive.namelist() if path.endswith(".py")}
+        packed = {path for path in archive.namelist() if path.endswith((".py", ".toml"))}
     source = root / "src"
-    assert packed == {path.relative_to(source).as_posix() for path in (source / name).rglob("*.py")}
+    files = {
+        path.relative_to(source).as_posix() for kind in ("py", "toml") for path in (source / name).rglob(f"*.{kind}")
+    }
+    assert packed - {path for path in packed if "/_data/" in path} == files - {f"{name}/pyproject.toml"}
 
 
 def test_the_core_needs_seven_others_and_each_distribution_those_below_it(wheels):
