@@ -89,11 +89,11 @@ TABLES = {
 }
 
 
-def number(name: str, value: float | None = None) -> Field:
-    """Return a row of a number, with what it has at first, where the table does not say it."""
+def number(name: str, *, value: float | None = None, high: float | None = None) -> Field:
+    """Return a row of a number; what it has at first and its upper end are the table's, unless the package has them."""
     row = on_page()[name]
-    high = MOST_DRAFTS if name == "drafts" else row.high
-    return Field(name, row.label, row.low, high, row.step, row.value if value is None else value, row.log, row.empty)
+    top, first = row.high if high is None else high, row.value if value is None else value
+    return Field(name, row.label, row.low, top, row.step, first, row.log, row.empty)
 
 
 def choice(name: str, options: Mapping[str, str], value: str) -> Select:
@@ -173,8 +173,8 @@ def inputs() -> dict[str, tuple[Group, ...]]:
     model = Line("model", on_page()["model"].label, "a name, e.g. Qwen2.5-72B", UNIT.model.name, names=True)
     gpu = choice("gpu", {name: name for name in catalogue.GPUS}, UNIT.gpu.name)
     weights = choice("weights", precisions, UNIT.weights)
-    prompt, output = number("prompt", WORK.n_in), number("output", WORK.n_out)
-    limits = (number("ttft", 1e3 * LIMITS.ttft), number("tpot", 1e3 * LIMITS.tpot))
+    prompt, output = number("prompt", value=WORK.n_in), number("output", value=WORK.n_out)
+    limits = (number("ttft", value=1e3 * LIMITS.ttft), number("tpot", value=1e3 * LIMITS.tpot))
     front = number("front")
     sent = (
         choice("lengths", lengths, "fixed"),
@@ -191,9 +191,9 @@ def inputs() -> dict[str, tuple[Group, ...]]:
         choice("pp", sizes, "1"),
         choice("engine", {name: record.title for name, record in engines().items()}, UNIT.engine),
         choice("kv", kv, UNIT.kv),
-        number("drafts"),
+        number("drafts", high=MOST_DRAFTS),
         choice("prefill", {"": "as all others", **apart}, ""),
-        number("accepted", 100 * ACCEPTED),
+        number("accepted", value=100 * ACCEPTED),
         number("imbalance"),
     )
     fleets = (number("units"), choice("link", {name: record.title for name, record in links().items()}, USUAL))
